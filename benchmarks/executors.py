@@ -60,7 +60,7 @@ def deidentified(on: str, notes: Path, folder: Path) -> tuple[float, str]:
     """Seconds of a run, and the hash of what it wrote."""
     out = folder / f"{on}.parquet"
     settings = DeidentifySettings.model_validate(
-        {"on": on, "workers": WORKERS, "seed": 1, "quiet": True}
+        {"executor": {"on": on}, "workers": WORKERS, "seed": 1, "quiet": True}
     )
     taken = seconds(lambda: deidentify_notes(notes, out, settings, say=lambda line: None))
     return taken, sha256(out.read_bytes()).hexdigest()

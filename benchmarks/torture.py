@@ -83,7 +83,8 @@ DAMAGED = "damaged"
 
 ONE = "--quiet --workers 1"
 RELEASE = f"-o HERE/out {ONE} --set measure_words=500 --as"
-VECTORS = "--set allow_small=true --min-patients 2 --set epochs=1 --set dim=10 --set phi=false"
+VECTORS = "--set channel.allow_small=true --min-patients 2 --set vectors.epochs=1"
+VECTORS += " --set vectors.dim=10 --set phi=false"
 RELEASES = {
     "release obfuscated": f"release NOTES {RELEASE} obfuscated {VECTORS}",
     "release deidentified": f"release NOTES {RELEASE} deidentified --patients PATIENTS",
@@ -114,7 +115,7 @@ COMMANDS = {
     "compare": (
         f"compare NOTES -o HERE/out --label group --kind deidentified --kind synthetic {ONE}"
     ),
-    "embed": f"embed NOTES -o HERE/out --set epochs=1 --dim 10 --seed 7 {ONE}",
+    "embed": f"embed NOTES -o HERE/out --set vectors.epochs=1 --dim 10 --seed 7 {ONE}",
     "attack linkage": "attack linkage NOTES --known NOTES --json HERE/findings.json --seed 7",
     "evaluate transfer": "evaluate transfer NOTES NOTES --label group --json HERE/findings.json",
 }
@@ -406,7 +407,7 @@ def parsers(desk: Desk) -> dict[str, Parser]:
         "3 2\n" + "".join(f"{word} {n} .5\n" for n, word in enumerate("abc"))
     )
     (desk.root / "settings.toml").write_text(
-        "min_patients = 5\nlabel = ['a']\n[vectors]\ndim = 50\n"
+        "label = ['a']\n[channel]\nmin_patients = 5\n[vectors]\ndim = 50\n"
     )
     write_findings(desk.root / "findings.json", "test", [], seed=1)
     shutil.copytree(desk.input, desk.root, dirs_exist_ok=True)

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 import train_bundled
 from clinveil.core import Span
 from clinveil.phi import (
+    DETECTORS,
     EDGE,
     Features,
     Finder,
@@ -45,7 +46,6 @@ from clinveil.phi import (
     TaggerModel,
     Tokens,
     WordColumn,
-    all_detectors,
     kept_form,
     load_tagger,
     own_tagger,
@@ -562,7 +562,7 @@ def finder_of(folder: Path, name: str, *, rules: bool) -> Finder:
         network = read_network(folder / f"{name}.npz")
         tagger = NeuralTagger(network, own_tagger().threshold)
     detector = ReplacedTagger(other=tagger)
-    others = (other for other in all_detectors() if not isinstance(other, TaggerDetector))
+    others = (other for other in DETECTORS if not isinstance(other, TaggerDetector))
     kept = [other for other in others if rules or other.name != "names"]
     return Finder([*kept, detector], propagate="patient")
 

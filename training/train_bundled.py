@@ -25,7 +25,7 @@ import clinveil.lexicons as lexicons
 import clinveil.phi.tagger as package
 from clinveil.core import Span
 from clinveil.lexicons import LexicalClass, lexical_classes
-from clinveil.phi import NoteView, Tagger, TaggerModel, detectors
+from clinveil.phi import NAMES, NoteView, Tagger, TaggerModel
 from tagger_training import invent
 from tagger_training.invent import Labelled
 from tagger_training.people import People, may_train
@@ -79,7 +79,7 @@ def sentences(texts: list[str]) -> list[str]:
 
 def without_names(texts: list[str]) -> list[str]:
     """Those in which the rules find no name: what is in them counts as none."""
-    return [text for text in texts if not any(detectors.get("names").find(NoteView(text)))]
+    return [text for text in texts if not any(NAMES.find(NoteView(text)))]
 
 
 def plain_of_people(texts: list[str]) -> list[str]:

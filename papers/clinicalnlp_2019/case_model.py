@@ -120,7 +120,7 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
             model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch
         )
         self.settings = settings
-        self.look_every = settings.evaluate_every
+        self.validate_every = settings.evaluate_every
         self._best_step = 0
         self._first = 0.0
         self._state = model.start(self.text.shape[1])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from clinveil.attacks import LeaveOutSettings
-from clinveil.core import NotesSettings, Settings, table
+from clinveil.core import NotesSettings, Settings, group
 from clinveil.lm import ModelSettings
 from papers.clinicalnlp_2019.casing import CasingSettings
 from papers.clinicalnlp_2019.nli import InferenceSettings
@@ -37,10 +37,10 @@ class LstmSettings(Settings):
 class SyntheticSettings(Settings):
     """Settings of the script; `settings.toml` has their values and describes them."""
 
-    notes: NotesSettings = table(NotesSettings)
-    lstm: LstmSettings = Field(json_schema_extra={"table": True})
-    inference: InferenceSettings = table(InferenceSettings)
-    casing: CasingSettings = table(CasingSettings)
+    notes: NotesSettings = group(NotesSettings)
+    lstm: LstmSettings
+    inference: InferenceSettings = group(InferenceSettings)
+    casing: CasingSettings = group(CasingSettings)
     seed: int = Field(ge=0, lt=2**63)
     workers: int = Field(ge=1)
     device: str

@@ -111,7 +111,7 @@ def split(cache: Cache, inputs: Inputs) -> NoteParts:
     try:
         rows = split_notes(notes.patients, lengths, inputs.sizes, rng, by_note=inputs.by_note)
     except InputError as error:
-        raise InputError(error.what, hint="reduce words, valid or test") from None
+        raise InputError(error.problem, hint="reduce words, valid or test") from None
     for name in ("train", "test"):  # before the slow training starts
         people = len(set(by_unit(notes.rows(rows[name]), inputs.by_note).patients))
         if people < FOLDS:
@@ -308,7 +308,7 @@ def word_pairs(
         try:
             findings += similarity(vectors, read_pairs(pairs.path), rng, task)
         except InputError as error:
-            detail = {"why": error.what, "list": pairs.path.name}
+            detail = {"why": error.problem, "list": pairs.path.name}
             findings.append(
                 Finding("utility.similarity", None, 0, "higher", detail=detail, unit="word pairs")
             )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field
 
 from clinveil.channel import NeighbourRange
-from clinveil.core import NotesSettings, Settings, table
+from clinveil.core import NotesSettings, Settings, group
 
 Algorithm = Literal["cbow", "skipgram", "fasttext"]
 Model = Literal["lr", "svm", "cnn", "cnn-attention", "lstm", "lstm-attention"]
@@ -27,7 +27,7 @@ def _with_original(values: tuple[str, ...]) -> tuple[str, ...]:
 class ObfuscationSettings(Settings):
     """Settings of the script; `settings.toml` has their values and describes them."""
 
-    notes: NotesSettings = table(NotesSettings)
+    notes: NotesSettings = group(NotesSettings)
     seed: int = Field(ge=0, lt=2**63)
     workers: Positive
     max_documents: int = Field(ge=20)

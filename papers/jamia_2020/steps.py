@@ -288,7 +288,7 @@ def protected(cache: Cache, treatment: Treatment) -> Protected:
         setting.n,
         vectors=vectors,
         key=key,
-        settings={"min_patients": 1, "allow_small": True},
+        settings={"channel": {"min_patients": 1, "allow_small": True}},
     )
     obfuscator.fit(notes)
     findings = [] if treatment.repetition else _disclosure(obfuscator.channel_, vectors, setting)

@@ -91,7 +91,7 @@ class TextNetwork(Classifier):
             probabilities = _probabilities(network, encoder.rows(job.tested), job.several, device)
         test = decided(probabilities, training.threshold, several=job.several)
         detail: dict[str, float] = {
-            "epochs": training.progress.best_look,
+            "epochs": training.progress.best_validation,
             "words": len(encoder),
             "dim": matrix.shape[1],
             "vectors": self.vectors is not None,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from clinveil.core import NotesSettings, Settings, table
+from clinveil.core import NotesSettings, Settings, group
 
 NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "glove": "GloVe"}
 PAPER_WINDOWS = (1, 3, 5, 7, 9)
@@ -31,7 +31,7 @@ Numbers = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(_ascend
 class GridSettings(Settings):
     """Settings of the script; `settings.toml` has their values and describes them."""
 
-    notes: NotesSettings = table(NotesSettings)
+    notes: NotesSettings = group(NotesSettings)
     seed: int = Field(ge=0, lt=2**63)
     workers: Positive
     algorithm: tuple[Algorithm, ...] = Field(min_length=1)

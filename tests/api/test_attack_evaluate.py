@@ -33,7 +33,7 @@ def frame(corpus):
 def fitted(frame):
     key = clinveil.Key.from_seed(1)
     return clinveil.Obfuscator(
-        n=3, key=key, settings={"epochs": 1}, columns={"keep": "diagnosis_group"}
+        n=3, key=key, settings={"vectors": {"epochs": 1}}, columns={"keep": "diagnosis_group"}
     ).fit(frame)
 
 
@@ -76,7 +76,7 @@ def test_copies_are_found_in_a_copy(frame):
 
 def test_what_protection_costs(fitted, frame):
     found = clinveil.evaluate.classification(
-        frame, fitted.transform(frame), label="diagnosis_group", min_class=5
+        frame, fitted.transform(frame), label="diagnosis_group", training={"min_class": 5}
     )
     assert {f.measure for f in found} >= {"utility.classification"}
     assert clinveil.to_frame(found, "pandas")["measure"].notna().all()
@@ -141,8 +141,8 @@ def test_attacks_on_language_models_take_frames(frame):
         frame[frame["patient_id"].isin(part)]
         for part in np.array_split(sorted(set(frame["patient_id"])), 2)
     ]
-    assert clinveil.attack.leaveout(halves[0], mode="unigram")
-    assert clinveil.attack.canaries(halves[0], model="unigram", each=1, repeats=(4,))
+    assert clinveil.attack.leaveout(halves[0], settings={"mode": "unigram"})
+    assert clinveil.attack.canaries(halves[0], lm={"model": "unigram"}, each=1, repeats=(4,))
 
 
 def test_inference_reads_the_attribute_from_the_columns(fitted, frame):

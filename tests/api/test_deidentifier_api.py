@@ -43,7 +43,7 @@ def test_the_api_and_the_command_give_the_same_bytes(demo, tmp_path, monkeypatch
     (demo / "site.toml").write_text('[labels]\nNAME = "surrogate"\nDATE = "generalise"\n')
     named = {"patients": "--patients={}", "phi_profile": "--phi-profile={}"}
     flags = [
-        named.get(k, f"--set={k}={{}}").format(str(v).lower() if v is True else v)
+        named.get(k, f"--set=identifiers.{k}={{}}").format(str(v).lower() if v is True else v)
         for k, v in settings.items()
     ]
     out = tmp_path / "out.parquet"

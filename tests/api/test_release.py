@@ -24,11 +24,9 @@ def made(frame, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "out"
     said = []
     quick = {
-        "epochs": 1,
-        "window": 5,
-        "dim": 16,
-        "max_kept": 1,
-    }  # of 60 patients, some have a group of their own
+        "settings": {"vectors": {"epochs": 1, "window": 5, "dim": 16}},
+        "max_kept": 1,  # of 60 patients, some have a group of their own
+    }
     return (
         clinveil.release(frame, out, label="diagnosis_group", say=said.append, **quick),
         out,
@@ -73,8 +71,8 @@ def test_later_notes_reuse_it(made, tmp_path):
     assert set(released["patient_id"]) <= set(new.values())
     with pytest.raises(UsageError, match="exclude each other"):
         clinveil.release(later, tmp_path / "out3", vectors="v", reuse=out / "vault")
-    with pytest.raises(UsageError, match="dim"):
-        clinveil.release(later, tmp_path / "out3", reuse=out / "vault", dim=8)
+    with pytest.raises(UsageError, match=r"vectors\.dim cannot differ"):
+        clinveil.release(later, tmp_path / "out3", reuse=out / "vault", settings={"vectors.dim": 8})
     assert not (tmp_path / "out3").exists()
 
 
@@ -85,9 +83,11 @@ def _crosswalk(out):
 def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(UsageError, match="no setting labels"):
         clinveil.release(frame, tmp_path / "out", labels="diagnosis_group")
+    with pytest.raises(UsageError, match=r"no setting epochs \(its name is vectors\.epochs or"):
+        clinveil.release(frame, tmp_path / "out", epochs=1)
     with pytest.raises(UsageError, match="lax: the file does not exist"):
         clinveil.release(frame, tmp_path / "out", config="lax")
-    with pytest.raises(UsageError, match="n in strict applies to as= obfuscated"):
+    with pytest.raises(UsageError, match=r"strict: channel\.n applies to kind obfuscated"):
         clinveil.release(frame, tmp_path / "out", config="strict", kind="deidentified")
     with pytest.raises(InputError, match="50"):
         clinveil.release(frame.head(20), tmp_path / "out")
@@ -99,7 +99,10 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
 def test_a_refusal_and_unknown_patients_are_warned_of(frame, tmp_path):
     with pytest.warns(InputWarning) as told:
         made = clinveil.release(
-            frame["text"].to_list()[:80], tmp_path / "out", seed=1, epochs=1, dim=8
+            frame["text"].to_list()[:80],
+            tmp_path / "out",
+            seed=1,
+            settings={"vectors": {"epochs": 1, "dim": 8}},
         )
     said = " ".join(str(one.message) for one in told)
     assert (

@@ -28,9 +28,9 @@ def frame(corpus):
 
 @pytest.fixture(scope="module")
 def fitted(corpus):
-    return clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"epochs": 1}).fit(
-        corpus
-    )
+    return clinveil.Obfuscator(
+        n=5, key=clinveil.Key.from_seed(1), settings={"vectors": {"epochs": 1}}
+    ).fit(corpus)
 
 
 def test_a_frame_is_obfuscated_as_the_room_below_does_it(fitted, corpus, frame):
@@ -52,7 +52,7 @@ def test_no_word_comes_out_as_it_was(fitted, frame):
 
 def test_the_same_key_and_seed_give_the_same_notes(fitted, corpus, frame):
     again = (
-        clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"epochs": 1})
+        clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"vectors": {"epochs": 1}})
         .fit(frame)
         .transform(frame)
     )
@@ -62,7 +62,9 @@ def test_the_same_key_and_seed_give_the_same_notes(fitted, corpus, frame):
 
 
 def test_they_are_scikit_learns_own_kind(frame):
-    pipe = make_pipeline(clinveil.Deidentifier(), clinveil.Obfuscator(n=5, settings={"epochs": 1}))
+    pipe = make_pipeline(
+        clinveil.Deidentifier(), clinveil.Obfuscator(n=5, settings={"vectors": {"epochs": 1}})
+    )
     made = pipe.fit_transform(frame)
     assert len(made) == len(frame)
     assert clone(pipe[1]).n == 5
@@ -86,8 +88,8 @@ def test_what_is_missing_or_too_small_is_told(frame):
         clinveil.Obfuscator().transform(["one"])
     with pytest.raises(InputError, match="50"):
         clinveil.Obfuscator(n=2).fit(frame["text"].tolist()[:20])
-    with pytest.raises(UsageError, match="unknown setting epoch"):
-        clinveil.Obfuscator(settings={"epoch": 1}).fit(frame)
+    with pytest.raises(UsageError, match=r"did you mean vectors\.epochs"):
+        clinveil.Obfuscator(settings={"vectors": {"epoch": 1}}).fit(frame)
     with pytest.raises(UsageError, match="the range"):
         clinveil.Obfuscator(n="14-3").fit(frame)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clinveil.attacks import LeaveOutSettings, pick_units, prepare
-from clinveil.lm import PlainNotes
+from clinveil.lm import ModelSettings, PlainNotes
 
 WORDS = [f"w{i}" for i in range(25)]
 TINY = {
@@ -35,9 +35,9 @@ def notes_of(patients=8, each=2, seed=0):
 
 
 def settings_of(**how):
-    return LeaveOutSettings(
-        **{"units": 3, "reseeds": 1, "workers": 1, "max_hours": 1.0, **TINY, **how}
-    )
+    values = {"units": 3, "reseeds": 1, "workers": 1, "max_hours": 1.0, **TINY, **how}
+    lm = {name: values.pop(name) for name in [*values] if name in ModelSettings.model_fields}
+    return LeaveOutSettings.model_validate({**values, "lm": lm})
 
 
 def data_of(notes, settings, rng, **given):

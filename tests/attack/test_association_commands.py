@@ -37,7 +37,7 @@ def run(files, *arguments, vectors=("v",)):
     return main(["attack", "association", *map(str, [*paths, *common, *arguments])])
 
 
-QUICK = ("--set", "metric=cosine", "--set", "permutations=99")
+QUICK = ("--set", "attack.metric=cosine", "--set", "attack.permutations=99")
 
 
 def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path):
@@ -59,11 +59,11 @@ def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path):
 def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
     flags = (
         "--set",
-        "metric=cosine",
+        "attack.metric=cosine",
         "--set",
-        "metric=euclidean",
+        "attack.metric=euclidean",
         "--set",
-        "permutations=99",
+        "attack.permutations=99",
         "--json",
         tmp_path / "f.json",
         "--set",

@@ -406,12 +406,21 @@ def test_without_a_reference_the_attack_is_calibrated_on_the_other_patients(file
         (["canaries", "members.csv", "--set", "each=0"], 2, "each"),
         (["leaveout", "members.csv"], 2, "no folder for the models"),
         (
-            ["leaveout", "members.csv", "-o", "DIR", "--set", "model=pretrained"],
+            ["leaveout", "members.csv", "-o", "DIR", "--set", "lm.model=pretrained"],
             2,
             "is for releases with synthetic.init only",
         ),
         (
-            ["leaveout", "members.csv", "-o", "DIR", "--set", "model=unigram", "--set", "units=30"],
+            [
+                "leaveout",
+                "members.csv",
+                "-o",
+                "DIR",
+                "--set",
+                "lm.model=unigram",
+                "--set",
+                "units=30",
+            ],
             3,
             "too few to leave 30 out",
         ),
@@ -423,7 +432,7 @@ def test_without_a_reference_the_attack_is_calibrated_on_the_other_patients(file
         (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "max_hours=1e-9", "--set", "units=2"],
             2,
-            "more than --set max_hours",
+            "more than max_hours",
         ),
     ],
 )
@@ -442,7 +451,7 @@ def test_what_cannot_be_done_is_one_clear_line(
 
 
 def test_canaries_from_the_command_line(files, tmp_path, capfd):
-    end = shlex.split("--set model=ngram --set each=2 --set repeats=1 --set repeats=8 --seed 1")
+    end = shlex.split("--set lm.model=ngram --set each=2 --set repeats=1 --set repeats=8 --seed 1")
     assert attack(files, "canaries", "members.csv", *end, "--json", tmp_path / "f.json") == 0
     found = json.loads((tmp_path / "f.json").read_text())["findings"]
     assert {(f["detail"]["family"], f["detail"]["repeats"]) for f in found} == {

@@ -260,7 +260,7 @@ def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid, tr
     store, audit, _ = laid()
     said = []
     with pytest.raises(
-        UsageError, match=r"about [\d.e-]+ hours, more than --max-hours 1e-09 \(use fewer --units"
+        UsageError, match=r"about [\d.e-]+ hours, more than max_hours 1e-09 \(use fewer units"
     ):
         train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
     assert said[0].startswith(

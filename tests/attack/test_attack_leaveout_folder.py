@@ -43,12 +43,12 @@ def refusal(out, of):
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        ({"seed": 2}, ["--seed"]),
-        ({"units": 4}, ["--units"]),
-        ({"dropout": 0.25, "mode": "compat"}, ["--mode", "--dropout"]),
-        ({"model": "unigram"}, ["--model", "--dropout"]),
-        ({"min_count": 2}, ["--min-count"]),
-        ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
+        ({"seed": 2}, ["seed"]),
+        ({"units": 4}, ["units"]),
+        ({"dropout": 0.25, "mode": "compat"}, ["mode", "dropout"]),
+        ({"model": "unigram"}, ["model", "dropout"]),
+        ({"min_count": 2}, ["min_count"]),
+        ({"vocabulary": "bytes"}, ["vocabulary", "vocabulary_size"]),
         ({"notes": notes_of(seed=3)}, ["notes"]),
     ],
 )
@@ -146,7 +146,7 @@ def audit(tmp_path, monkeypatch):
                 "-o",
                 out,
                 "--set",
-                f"model={model}",
+                f"lm.model={model}",
                 "--set",
                 "units=4",
                 *flags,
@@ -164,15 +164,12 @@ def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     assert audit("--seed", "1") == 0
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
     capfd.readouterr()
-    assert audit("--seed", "2", "--set", "min_count=1") == 2
+    assert audit("--seed", "2", "--set", "lm.min_count=1") == 2
     last = capfd.readouterr().err.splitlines()[-1]
-    assert (
-        "out: contains findings of other settings: --seed, --set min_count (use another folder"
-        in last
-    )
+    assert "out: contains findings of other settings: seed, min_count (use another folder" in last
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
-    assert audit("--seed", "2", "--set", "min_count=1", out="other") == 0
-    assert audit("--seed", "2", "--set", "min_count=1", "--force") == 0
+    assert audit("--seed", "2", "--set", "lm.min_count=1", out="other") == 0
+    assert audit("--seed", "2", "--set", "lm.min_count=1", "--force") == 0
     assert (tmp_path / "out" / "findings.json").read_bytes() == (
         tmp_path / "other" / "findings.json"
     ).read_bytes()
@@ -199,7 +196,7 @@ def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
 
 
 def test_the_table_names_the_unit_of_each_row(audit, capfd):
-    assert audit("--seed", "1", "--set", "min_count=1") == 0
+    assert audit("--seed", "1", "--set", "lm.min_count=1") == 0
     rows = {
         line.split("  ")[0]: line
         for line in capfd.readouterr().out.splitlines()

@@ -45,11 +45,14 @@ def files(tmp_path):
 
 
 def run(files, *arguments):
-    return main(["attack", "names", *(str(a) for a in arguments), "--set", "draws=99"])
+    return main(["attack", "names", *(str(a) for a in arguments), "--set", "attack.draws=99"])
 
 
 def test_a_table_for_people(files, capsys):
-    assert run(files, files / "v", "--names", files / "names.txt", "--seed", 3, "--set", "k=4") == 0
+    assert (
+        run(files, files / "v", "--names", files / "names.txt", "--seed", 3, "--set", "attack.k=4")
+        == 0
+    )
     out, err = capsys.readouterr()
     assert "seed 3" in out
     assert "seed 3" in err
@@ -69,9 +72,9 @@ def test_findings_with_chance_interval_and_control_for_every_number(files):
         "--seed",
         3,
         "--set",
-        "k=4",
+        "attack.k=4",
     )
-    metrics = ("--set", "metric=cosine", "--set", "metric=cityblock")
+    metrics = ("--set", "attack.metric=cosine", "--set", "attack.metric=cityblock")
     assert (
         run(files, *arguments, *metrics, "--json", files / "out.json", "--set", "quiet=true") == 0
     )
@@ -104,9 +107,9 @@ def test_surrogates_are_ranked_among_the_real_names(files):
         "--names",
         files / "real.txt",
         "--set",
-        f"surrogates={files / 's.parquet'}",
+        f"attack.surrogates={files / 's.parquet'}",
         "--set",
-        "k=4",
+        "attack.k=4",
     )
     assert run(files, *arguments, "--json", files / "out.json") == 0
     found = {f.measure: f for f in read_findings(files / "out.json")}
@@ -129,7 +132,7 @@ def test_a_csv_table_of_patients_gives_the_findings_of_the_parquet_file(files):
                 "--seed",
                 3,
                 "--set",
-                "k=4",
+                "attack.k=4",
                 "--json",
                 out,
             )
@@ -144,7 +147,7 @@ def test_a_csv_table_of_patients_gives_the_findings_of_the_parquet_file(files):
     [
         (("v", "--names", "no.txt"), 3, "no.txt"),
         (("no", "--names", "names.txt"), 3, "no: no vectors at this path"),
-        (("v", "--names", "names.txt", "--set", "metric=manhattan"), 2, "unknown metric"),
+        (("v", "--names", "names.txt", "--set", "attack.metric=manhattan"), 2, "unknown metric"),
         (("v",), 2, "--names"),
         (("lie.vec", "--names", "names.txt"), 3, "lie.vec"),
         (("nan.vec", "--names", "names.txt"), 3, "nan.vec"),

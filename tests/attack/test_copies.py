@@ -279,6 +279,6 @@ def test_command(tmp_path, capsys, sides):
         matched["control_is"].startswith("held-out patients")
         and matched["control_kind"] == "negative"
     )
-    assert main([*arguments, "--set", "span=1"]) == 2
+    assert main([*arguments, "--set", "attack.span=1"]) == 2
     assert main([*arguments[:-3], str(tmp_path / "training.csv")]) == 3
     assert "40 patients are on both sides (split by patient" in capsys.readouterr().err

@@ -300,7 +300,9 @@ def test_notes_with_too_few_words_name_the_settings_that_would_allow_them(tmp_pa
         with_context(
             small, labelled_notes(), ngram_patients=5, label=None, workers=1, scratch=tmp_path
         )
-    assert "min-patients" in str(refused.value) and "mechanism=neighbours" in str(refused.value)
+    assert "channel.min_patients" in str(refused.value) and "channel.mechanism=neighbours" in str(
+        refused.value
+    )
 
 
 @pytest.mark.parametrize("in_memory", [0, 300])

@@ -60,7 +60,7 @@ def test_imported_vectors_without_notes_are_refused():
 def test_fewer_than_fifty_patients_are_refused(n_patients, refused):
     few = vectors(["pain", "fever"], [n_patients, n_patients], n_patients)
     if refused:
-        with pytest.raises(InputError, match="--set allow_small=true") as caught:
+        with pytest.raises(InputError, match=r"--set channel\.allow_small=true") as caught:
             output_floor(few, 5, need=2, allow_small=False)
         assert caught.value.exit_code == 3
     assert output_floor(few, 5, need=2, allow_small=True).all()

@@ -15,7 +15,8 @@ import clinveil
 from clinveil.attacks.threats import tagged
 from clinveil.cli import main
 from clinveil.comparison import CompareSettings, Comparison, compare_releases, table_of
-from clinveil.comparison.run import MeasuredRelease, public_texts
+from clinveil.comparison.results import MeasuredRelease
+from clinveil.comparison.run import public_texts
 from clinveil.comparison.settings import BUILT_IN, candidates
 from clinveil.core import (
     Finding,
@@ -35,7 +36,7 @@ def settings(**more):
     return load_settings(CompareSettings, {"label": "diagnosis_group", "workers": 1, **more})
 
 
-QUICK = {"kind": ("obfuscated", "deidentified"), "setting": ("small=kind=obfuscated,n=5",)}
+QUICK = {"kind": ("obfuscated", "deidentified"), "setting": ("small=kind=obfuscated,channel.n=5",)}
 NAMES = ["obfuscated", "deidentified", "paper", "small"]  # the kind of `paper` is obfuscated
 
 
@@ -213,7 +214,9 @@ def test_settings_become_releases():
     (strict,) = candidates(settings(setting=("s=config=strict",)))[-1:]
     assert (strict.name, str(strict.settings.channel.n)) == ("s", "7-20")
     chosen = candidates(
-        settings(kind=("deidentified",), setting=("s=kind=deidentified,max_kept=1", "w=n=5"))
+        settings(
+            kind=("deidentified",), setting=("s=kind=deidentified,max_kept=1", "w=channel.n=5")
+        )
     )
     assert [each.name for each in chosen] == ["deidentified", "s"]
 
@@ -223,9 +226,9 @@ def test_settings_become_releases():
     [
         ("wide", "NAME=KEY=VALUE"),
         ("a/b=n=7", "NAME=KEY=VALUE"),
-        ("obfuscated=n=7", "the name is in use"),
+        ("obfuscated=channel.n=7", "the name is in use"),
         ("x=nothing=7", "no setting nothing"),
-        ("x=kind=obfuscated,lm.epochs=2", "applies to --as synthetic"),
+        ("x=kind=obfuscated,lm.epochs=2", "applies to kind synthetic"),
     ],
 )
 def test_wrong_settings_are_refused(given, message):
@@ -250,7 +253,7 @@ def test_too_few_patients_are_refused_in_one_line_and_nothing_stays(notes, tmp_p
 
 
 def test_a_label_of_few_patients_leaves_the_reason_in_the_row_of_synthetic_notes(notes, tmp_path):
-    how = settings(kind=("synthetic",), setting=("free=kind=synthetic,min_patients=1",))
+    how = settings(kind=("synthetic",), setting=("free=kind=synthetic,channel.min_patients=1",))
     comparison = compare_releases(notes, tmp_path / "out", how)
     default, free = comparison.releases
     assert not default.findings and "fewer than 5 patients" in default.why

@@ -162,12 +162,12 @@ def test_bytes_that_the_named_encoding_does_not_have(write: Write) -> None:
 @pytest.mark.parametrize("name", ["nonsense", "base64", "rot13", ""])
 def test_an_unknown_encoding(write: Write, name: str) -> None:
     message = refusal(write("a.csv", HEADER + GOOD), NotesSettings(encoding=name), kind=UsageError)
-    assert "--set encoding=" in message
+    assert "--set notes.encoding=" in message
 
 
 def test_utf16_is_named_and_read(write: Write) -> None:
     path = write("a.csv", (HEADER + "1,p,漢字😀\n").encode("utf-16"))
-    assert "a.csv: the file is UTF-16 (pass --set encoding=utf-16)" in refusal(path)
+    assert "a.csv: the file is UTF-16 (pass --set notes.encoding=utf-16)" in refusal(path)
     [batch] = open_corpus(path, NotesSettings(encoding="utf-16")).batches()
     assert batch.column(2).to_pylist() == ["漢字😀"]
 
@@ -458,7 +458,7 @@ def test_a_folder_without_notes(tmp_path: Path) -> None:
 def test_bad_bytes_in_a_folder_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("fine")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    hint = "pass the encoding of the file, for example --set encoding=cp1252"
+    hint = "pass the encoding of the file, for example --set notes.encoding=cp1252"
     assert refusal(tmp_path).startswith(f"b.txt: not valid utf-8 ({hint}")
     texts = (
         next(open_corpus(tmp_path, NotesSettings(encoding="cp1252")).batches())

@@ -167,7 +167,16 @@ def test_one_column_given_as_a_list_is_one_column() -> None:
 def test_deidentify_propagates_names_between_the_columns(tmp_path: Path) -> None:
     path = as_file("a.csv", tmp_path)
     out = tmp_path / "out.csv"
-    arguments = ["--text", "history", "--text", "plan", "--id", "visit", "--set", "mode=tag"]
+    arguments = [
+        "--text",
+        "history",
+        "--text",
+        "plan",
+        "--id",
+        "visit",
+        "--set",
+        "identifiers.mode=tag",
+    ]
     assert main(["deidentify", str(path), "-o", str(out), "--workers", "1", "-q", *arguments]) == 0
     written = open_corpus(out, NotesSettings(id="visit"), keep=("text_column",))
     notes = [(column, note.text) for note, (column,) in rows_with(written, "text_column")]

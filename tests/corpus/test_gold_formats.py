@@ -252,7 +252,9 @@ def test_deidentify_takes_xml_and_gives_xml(tmp_path):
     write_spans(
         tmp_path / "xml", [("a", text, [Span(19, 22, "NAME")]), ("b", "no names", [])], "i2b2"
     )
-    arguments = shlex.split(f"{tmp_path / 'xml'} -o {tmp_path / 'out'} --set mode=tag --workers 1")
+    arguments = shlex.split(
+        f"{tmp_path / 'xml'} -o {tmp_path / 'out'} --set identifiers.mode=tag --workers 1"
+    )
     assert main(["deidentify", *arguments, "--keep-ids", "--set", "quiet=true"]) == 0
     assert sorted(path.name for path in (tmp_path / "out").glob("*.xml")) == ["a.xml", "b.xml"]
     texts = {note.note_id: note.text for note in rows(open_corpus(tmp_path / "out"))}

@@ -146,7 +146,7 @@ def test_the_command_refuses_in_one_line(notes: Path, capsys: pytest.CaptureFixt
     assert err.splitlines()[-1] == "clinveil: zoo.csv, row 4: a quote is never closed (close it)"
     assert "zyzzyva" not in err
     assert main(["inspect", str(notes), "--text", "story"]) == 3
-    assert main(["inspect", str(notes), "--set", "encoding=nonsense"]) == 2
+    assert main(["inspect", str(notes), "--set", "notes.encoding=nonsense"]) == 2
     assert main(["inspect", str(notes.parent / "gone.csv")]) == 3
 
 

@@ -205,7 +205,7 @@ def test_more_than_one_percent_stops_the_run(
     status, message = run(capsys, *COMMANDS[name], source, "-o", tmp_path / "out")
     assert status == 3
     assert "a.csv, rows 301, 302, 303, 304: 4 of 304 notes not in English" in message
-    assert "--set language=any" in message
+    assert "--set identifiers.language=any" in message
     assert "Paciente" not in message
     assert not (tmp_path / "out").exists()
 
@@ -252,7 +252,7 @@ def test_a_release_counts_them_and_states_any_language(
     assert "not checked for English" not in json.dumps(record)
     again = tmp_path / "with its own ledger" / "again"
     again.parent.mkdir()
-    run(capsys, *COMMANDS["deidentified"], source, "-o", again, "--set", "language=any")
+    run(capsys, *COMMANDS["deidentified"], source, "-o", again, "--set", "identifiers.language=any")
     record = json.loads(next(again.rglob("vault/**/record.json")).read_text(encoding="utf-8"))
     assert NOT_ENGLISH not in json.dumps(record)
     assert "not checked for English" in json.dumps(record)

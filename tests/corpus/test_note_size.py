@@ -55,9 +55,9 @@ def test_a_bomb_of_one_row_is_refused_early(tmp_path, capsys, monkeypatch, kind)
     monkeypatch.setattr(
         "clinveil.corpus.streams._open", lambda path: Counted(real_open(path), read)
     )
-    assert main(["inspect", str(path), "--set", "max_note_bytes=1000000"]) == 3
+    assert main(["inspect", str(path), "--set", "notes.max_note_bytes=1000000"]) == 3
     said = capsys.readouterr().err
-    assert "exceeds 4 MB" in said and "--set max_note_bytes=" in said and "word" not in said
+    assert "exceeds 4 MB" in said and "--set notes.max_note_bytes=" in said and "word" not in said
     assert 0 < sum(read) < 20_000_000
 
 

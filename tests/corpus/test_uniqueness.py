@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.corpus import Hashes, hashes, n_distinct, places, uniqueness
+from clinveil.corpus import Hashes, hashes, n_distinct, positions_of, uniqueness
 from clinveil.corpus.uniqueness import repeated
 
 
@@ -35,7 +35,7 @@ def test_distinct_keys_are_those_of_a_set(keys: list[int]) -> None:
 @given(KEYS, KEYS)
 def test_places_are_those_of_a_list(keys: list[int], wanted: list[int]) -> None:
     ascending = sorted(set(keys))
-    found = places(np.array(ascending, dtype=np.uint64), np.array(wanted, dtype=np.uint64))
+    found = positions_of(np.array(ascending, dtype=np.uint64), np.array(wanted, dtype=np.uint64))
     assert found.tolist() == [ascending.index(key) if key in ascending else -1 for key in wanted]
 
 

@@ -48,10 +48,11 @@ def dialect_per_1000(paths):
     )
 
 
+GENERATED = ("api.md", "packages.md")
+
+
 def pages():
-    return [
-        page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "api.md"
-    ]  # api.md is generated
+    return [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED]
 
 
 def words(paths):

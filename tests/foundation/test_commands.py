@@ -1,6 +1,4 @@
-"""A command is one file, or what anybody registers; attacks bring theirs with them; work says how
-far it is.
-"""
+"""Commands are listed and run; attacks of other distributions have one; work reports progress."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import json
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import pytest
 import typer
@@ -18,62 +16,40 @@ from clinveil.cli import main
 from clinveil.cli.command import Run, command
 from clinveil.cli.groups import COMMANDS
 from clinveil.cli.progress import Speaker
-from clinveil.core import (
-    QUIET,
-    SEED,
-    Finding,
-    Registry,
-    Settings,
-    choice,
-    flag,
-    own_settings,
-    registry,
-    track,
-)
+from clinveil.core import QUIET, SEED, Finding, Members, Settings, registry, setting, track
 
-
-class Horn:
-    class Settings(Settings):
-        pitch: int = flag(3, "How high it is.")
-
-
-class Drum:
-    """Without settings."""
-
-
-INSTRUMENTS: Registry[Any] = Registry("instrument", first=("drum",))
-INSTRUMENTS.register("drum")(Drum)
-INSTRUMENTS.register("horn")(Horn)
+INSTRUMENTS: Members[str] = Members("instrument", {"drum": "x:DRUM", "horn": "x:HORN"})
 
 
 class PlaySettings(Settings):
-    instrument: str = choice(INSTRUMENTS, "drum", "What is played.")
-    own: Settings = own_settings("instrument")
+    instrument: str = setting("drum", "What is played.", members=INSTRUMENTS)
+    pitch: int = setting(3, "How high it is.", ge=1)
     seed: int | None = SEED
     quiet: bool = QUIET
 
 
 @pytest.fixture()
-def play():
-    """A command of somebody else's."""
+def play(monkeypatch):
+    """One more command."""
 
     @command("play", PlaySettings, findings=True)
     def play(
         run: Run[PlaySettings], who: Annotated[str, typer.Argument(help="Who plays.")]
     ) -> None:
         """Play a tune."""
-        pitch = getattr(run.settings.own, "pitch", 0)
+        pitch = run.settings.pitch
         run.show([Finding("corpus.tune", pitch, 1, unit="notes")], f"{who} plays (seed {run.seed})")
 
-    yield play
-    COMMANDS.forget("play")
+    monkeypatch.setitem(COMMANDS.paths, "play", "")
+    monkeypatch.setitem(COMMANDS.helps, "play", play.help)
+    monkeypatch.setattr(COMMANDS, "_loaded", {"play": play})
 
 
 class FirstLetters(Attack):
     """Count the released notes that begin with one of some letters."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"released", "original"})
-    letter: tuple[str, ...] = flag(("a",), "A letter; repeatable.")
+    letter: tuple[str, ...] = setting(("a",), "A letter; repeatable.")
 
     def __call__(self, context, rng):
         counts = [self._count(side) for side in (context.released, context.original)]
@@ -97,14 +73,14 @@ def first_letters():
     attacks.forget("first-letters")
 
 
-def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
+def test_a_command_is_listed_and_runs(play, capsys):
     assert main(["--help"]) == 0
     assert "play         Play a tune." in capsys.readouterr().out
     assert main(["play", "--help"]) == 0
     said = capsys.readouterr().out
     assert all(
         words in said
-        for words in ("--pitch", "How high it is.", "drum|horn", "--json", "--config", "Who plays.")
+        for words in ("--pitch", "How high it is.", "drum|horn", "--json", "Who plays.")
     )
     assert (
         main(["play", "she", "--instrument", "horn", "--pitch", "7", "--json", "-", "--seed", "5"])
@@ -113,8 +89,8 @@ def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
     ran = capsys.readouterr()
     assert json.loads(ran.out)["findings"][0]["value"] == 7
     assert ran.err == "seed 5 (public: --seed 5 repeats this run)\n"
-    assert main(["play", "she", "--pitch", "7"]) == 2
-    assert capsys.readouterr().err == "clinveil: --pitch requires --instrument horn\n"
+    assert main(["play", "she", "--pitch", "0"]) == 2
+    assert "clinveil: pitch: Input should be greater" in capsys.readouterr().err
     assert main(["play", "she", "--instrument", "lute"]) == 2
 
 
@@ -127,20 +103,14 @@ def test_a_seed_that_is_drawn_is_said_once_and_not_at_all_when_quiet(play, capsy
     assert capsys.readouterr().err == ""
 
 
-def test_a_command_comes_by_an_entry_point(monkeypatch, capsys):
-    @command("elsewhere")
-    def elsewhere(_: Run[Settings]) -> None:
-        """Done elsewhere."""
-        typer.echo("it ran")
-
-    COMMANDS.forget("elsewhere")
-    point = {"elsewhere": SimpleNamespace(load=lambda: elsewhere)}
+def test_an_attack_comes_by_an_entry_point(monkeypatch):
+    point = {"elsewhere": SimpleNamespace(load=lambda: FirstLetters)}
     monkeypatch.setattr(
-        registry, "_installed", lambda group: point if group == "clinveil.commands" else {}
+        registry, "_installed", lambda group: point if group == "clinveil.attacks" else {}
     )
-    assert main(["--help"]) == 0 and "elsewhere    Done elsewhere." in capsys.readouterr().out
-    assert main(["elsewhere"]) == 0 and capsys.readouterr().out == "it ran\n"
-    COMMANDS.forget("elsewhere")
+    assert "elsewhere" in attacks and attacks.names()[-1] == "elsewhere"
+    assert attacks.get("elsewhere") is FirstLetters
+    attacks.forget("elsewhere")
 
 
 def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(
@@ -161,7 +131,8 @@ def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(
     assert main([*line, "--set", "workers=3", "--json", "-"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["findings"]
     assert (found["value"], found["n"], found["detail"]["workers"]) == (2, 1, 3)
-    assert main([*line, "--set", "letter=b", "--set", "letter=c", "--json", "-"]) == 0
+    letters = ["--set", "attack.letter=b", "--set", "attack.letter=c"]
+    assert main([*line, *letters, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["value"] == 1
     assert main(line[:3]) == 2
 

@@ -53,7 +53,11 @@ def test_every_batch_once_in_order_however_often_it_is_called():
 
 def test_the_weights_of_the_lowest_loss_are_handed_on():
     training = Line([3.0, 1.0, 2.0, 1.0]).fit()
-    assert (training.progress.best, training.progress.best_look, training.progress.looks) == (
+    assert (
+        training.progress.best,
+        training.progress.best_validation,
+        training.progress.validation_losses,
+    ) == (
         1.0,
         2,
         [3.0, 1.0, 2.0, 1.0],
@@ -65,14 +69,16 @@ def test_patience_counts_looks_without_a_lower_loss():
     training = Line([3.0, 2.0, 2.5, 2.5, 1.0])
     training.patience = 2
     assert training.fit().stopped == "patience"
-    assert training.progress.step == 12 and len(training.progress.looks) == 4
+    assert training.progress.step == 12 and len(training.progress.validation_losses) == 4
     assert training.fit().progress.step == 12
 
 
 def test_looks_between_the_ends_of_passes():
     training = Line([9.0] * 20)
-    training.look_every = 2
-    assert len(training.fit().progress.looks) == 8  # after 2, 3, 4, 6, 8, 9, 10 and 12 steps
+    training.validate_every = 2
+    assert (
+        len(training.fit().progress.validation_losses) == 8
+    )  # after 2, 3, 4, 6, 8, 9, 10 and 12 steps
 
 
 def test_each_step_has_its_own_seed_wherever_it_begins():

@@ -14,13 +14,13 @@ from clinveil.cli import main
 from clinveil.cli.groups import COMMANDS, Group
 from clinveil.releases import pipeline
 
-SMALL = ["--set", "dim=8", "--set", "epochs=1", "--set", "workers=1"]
+SMALL = ["--set", "vectors.dim=8", "--set", "vectors.epochs=1", "--set", "workers=1"]
 # What stands between the command's name and `--force`; OUT is the folder in question.
 NEW_FOLDER = {
     "demo --notes-only": "-o OUT --patients 3",
-    "embed": "NOTES -o OUT --dim 8 --set epochs=1 --workers 1",
+    "embed": "NOTES -o OUT --dim 8 --set vectors.epochs=1 --workers 1",
     "deidentify": "FEW -o OUT --workers 1",
-    "release": "NOTES -o OUT --set dim=8 --set epochs=1 --workers 1 --again",
+    "release": "NOTES -o OUT --set vectors.dim=8 --set vectors.epochs=1 --workers 1 --again",
 }
 ALREADY_THERE = {
     "deidentify --vault": "NOTES -o BESIDE --vault OUT --workers 1",

@@ -35,11 +35,11 @@ def refused(capsys, *arguments, code=2):
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--set", "encoding=utf\n-8"],
-        ["--set", "text="],
-        ["--set", "id="],
-        ["--set", "patient="],
-        ["--set", "max_note_bytes=0"],
+        ["--set", "notes.encoding=utf\n-8"],
+        ["--set", "notes.text="],
+        ["--set", "notes.id="],
+        ["--set", "notes.patient="],
+        ["--set", "notes.max_note_bytes=0"],
     ],
 )
 def test_a_name_that_is_none_is_refused(notes, capsys, flags):
@@ -61,7 +61,7 @@ def test_a_full_disk_that_arrow_finds_is_named(notes, capsys, monkeypatch):
 def test_a_file_of_no_words_to_keep_is_refused(notes, capsys, tmp_path):
     (tmp_path / "keep.txt").write_text("\n")
     assert "keep.txt: contains no words" in refused(
-        capsys, "release", notes, "-o", "out", "--set", "keep_words=keep.txt"
+        capsys, "release", notes, "-o", "out", "--set", "channel.keep_words=keep.txt"
     )
 
 
@@ -76,10 +76,10 @@ def test_a_file_of_no_words_to_keep_is_refused(notes, capsys, tmp_path):
         ("markov = true", "markov"),
         ('label = "x"', "label"),
         ("keep = [1]", "keep"),
-        ("encoding = 3", "encoding"),
-        ("[text]\na = 1", "text"),
-        ("[n]\nlow = 3", "n"),
-        ("dim = 5", "dim"),
+        ("[notes]\nencoding = 3", "notes.encoding"),
+        ("[notes.text]\na = 1", "notes.text"),
+        ("[channel.n]\nlow = 3", "channel"),
+        ("[vectors]\ndim = 5", "vectors"),
     ],
 )
 def test_a_value_of_the_wrong_kind_names_its_key(notes, capsys, tmp_path, toml, key):
@@ -91,8 +91,10 @@ def test_a_value_of_the_wrong_kind_names_its_key(notes, capsys, tmp_path, toml, 
 def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(
     notes, capsys, tmp_path
 ):
-    (tmp_path / "c.toml").write_text("[n]\nlow = 3\nhigh = 14")
-    assert "n: a value" in refused(capsys, "release", notes, "-o", "out", "--config", "c.toml")
+    (tmp_path / "c.toml").write_text("[channel.n]\nlow = 3\nhigh = 14")
+    assert "channel.n: a value" in refused(
+        capsys, "release", notes, "-o", "out", "--config", "c.toml"
+    )
     (tmp_path / "c.toml").write_text('keep = ["raw"]')
     assert "this command has no setting keep" in refused(
         capsys, "embed", notes, "-o", "out", "--config", "c.toml"
@@ -101,7 +103,8 @@ def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(
 
 def test_values_of_the_right_kind_are_taken(notes, tmp_path):
     (tmp_path / "c.toml").write_text(
-        'workers = 1\nkeep = ["größe"]\nmax_note_bytes = 1000\nquiet = true\npatients = "p"\n'
+        'workers = 1\nkeep = ["größe"]\nquiet = true\n[notes]\nmax_note_bytes = 1000\n'
+        '[identifiers]\npatients = "p"\n'
     )
     assert (
         main(["deidentify", notes, "-o", "out.parquet", "--config", "c.toml"]) == 3
@@ -109,7 +112,7 @@ def test_values_of_the_right_kind_are_taken(notes, tmp_path):
 
 
 def test_a_column_of_bytes_finds_no_place_in_csv(notes, capsys):
-    flags = ("--keep", "raw", "--workers", "1", "--set", "mode=tag")
+    flags = ("--keep", "raw", "--workers", "1", "--set", "identifiers.mode=tag")
     line = refused(capsys, "deidentify", notes, "-o", "out.csv", *flags, code=3)
     assert "raw: a column of bytes" in line
 

@@ -17,7 +17,7 @@ import pytest
 
 import clinveil
 from clinveil.cli import main
-from clinveil.cli.groups import COMMANDS, GROUPS
+from clinveil.cli.groups import COMMANDS, Group
 from clinveil.core import UsageError, load_settings
 
 SOURCE = Path(clinveil.__file__).parent
@@ -75,30 +75,21 @@ def hints_of(path: Path) -> Iterator[Hint]:
 @cache
 def commands() -> dict[str, Any]:
     """All commands by name."""
-    for name in COMMANDS.names():
-        COMMANDS.get(name)
-    for group in list(GROUPS):
-        for name in GROUPS[group].names():
-            GROUPS[group].get(name)
-    found = {name: COMMANDS.get(name) for name in COMMANDS.names()}
-    for group, members in GROUPS.items():
-        found |= {f"{group} {name}": members.get(name) for name in members.names()}
-    return {name: command for name, command in found.items() if hasattr(command, "settings")}
+    found: dict[str, Any] = {}
+    for name, command in COMMANDS:
+        if isinstance(command, Group):
+            found |= {f"{name} {inner}": member for inner, member in command.members}
+        else:
+            found[name] = command
+    return found
 
 
 @cache
 def options(name: str) -> frozenset[str]:
-    """The options of a command, and its settings, which an error names as `--set` where they are no
-    options.
-    """
-    command = commands()[name]
-    own = {
-        flag
-        for parameter in command.parser().params
-        for flag in parameter.opts + parameter.secondary_opts
-    }
-    settings = command.settings.flags() if command.settings else {}
-    return frozenset(own | {f"--{key.replace('_', '-')}" for key in settings} | {"--as", "--help"})
+    """The options of a command."""
+    parameters = commands()[name].parser().params
+    flags = {flag for one in parameters for flag in one.opts + one.secondary_opts}
+    return frozenset(flags | {"--help"})
 
 
 def test_the_catalogue_is_not_empty() -> None:
@@ -139,9 +130,7 @@ def test_every_setting_of_a_hint_is_accepted(hint: Hint) -> None:
 
 
 def takes(settings: Any, key: str) -> bool:
-    from clinveil.core import keys_of
-
-    return key in keys_of(settings)
+    return key in settings.declared()
 
 
 def accepts(settings: Any, assignment: str) -> bool:
@@ -199,14 +188,14 @@ CASES = {
     "encoding of inspect": (lambda at: as_csv("cp1252", at / "a.csv"), ("inspect",), 3),
     "unknown encoding": (
         lambda at: as_csv("cp1252", at / "a.csv"),
-        ("inspect", "--set", "encoding=no"),
+        ("inspect", "--set", "notes.encoding=no"),
         2,
     ),
     "longer notes": (
         lambda at: as_parquet(
             pa.table({"note_id": ["1"], "text": ["pain " * 1000]}), at / "a.parquet"
         ),
-        ("deidentify", "-o", "OUT", "--set", "max_note_bytes=1000"),
+        ("deidentify", "-o", "OUT", "--set", "notes.max_note_bytes=1000"),
         3,
     ),
     "language": (
@@ -231,7 +220,7 @@ CASES = {
     ),
     "an existing output": (
         lambda at: as_parquet(table(), at / "a.parquet"),
-        ("embed", "-o", "EXISTING", "--set", "dim=4"),
+        ("embed", "-o", "EXISTING", "--set", "vectors.dim=4"),
         2,
     ),
 }
@@ -248,7 +237,17 @@ def test_a_hint_repairs_the_run(
     if "EXISTING" in rest:
         assert (
             main(
-                ["embed", str(notes), "-o", str(existing), "--set", "dim=4", "--workers", "1", "-q"]
+                [
+                    "embed",
+                    str(notes),
+                    "-o",
+                    str(existing),
+                    "--set",
+                    "vectors.dim=4",
+                    "--workers",
+                    "1",
+                    "-q",
+                ]
             )
             == 0
         )

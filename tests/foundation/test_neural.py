@@ -20,7 +20,7 @@ def test_without_torch_the_error_holds_the_pip_line(monkeypatch):
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "cpu:z", "", "tpu:0"])
 def test_unknown_devices_are_refused_in_one_line(name):
-    with pytest.raises(UsageError, match="--device"):
+    with pytest.raises(UsageError, match="device="):
         neural.device_named(name)
 
 

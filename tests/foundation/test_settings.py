@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from clinveil.channel import NeighbourRange
 from clinveil.core import (
+    Members,
     NotesSettings,
-    Registry,
     Settings,
     UsageError,
-    choice,
     config_names,
-    flag,
     group,
     load_settings,
-    own_settings,
+    setting,
 )
 from clinveil.releases import ReleaseSettings
 
@@ -37,27 +34,27 @@ def test_the_patient_floor_grows_with_the_notes():
         ]
 
     assert floors() == [5, 5, 6, 13, 1000]
-    assert floors(min_patients=7) == [7] * 5
-    with pytest.raises(UsageError, match=r"--min-patients: must be 1 or more, or auto"):
-        load_settings(ReleaseSettings, {"min_patients": 0})
+    assert floors(channel={"min_patients": 7}) == [7] * 5
+    with pytest.raises(UsageError, match=r"^channel\.min_patients: must be 1 or more, or auto"):
+        load_settings(ReleaseSettings, {"channel.min_patients": 0})
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         (
-            {"kind": "deidentified", "background": 0.3},
-            "--background applies to --as obfuscated, not to",
+            {"kind": "deidentified", "channel": {"background": 0.3}},
+            "channel.background applies to kind obfuscated, not to",
         ),
         (
-            {"kind": "deidentified", "min_patients": 5},
-            "--min-patients applies to --as obfuscated or synthetic",
+            {"kind": "deidentified", "channel.min_patients": 5},
+            "channel.min_patients applies to kind obfuscated or synthetic",
         ),
         (
             {"kind": "synthetic", "max_kept": 0.5},
-            "--max-kept applies to --as obfuscated or deidentified, not to",
+            "max_kept applies to kind obfuscated or deidentified, not to",
         ),
-        ({"kind": "nothing"}, "--as: one of obfuscated, deidentified, synthetic"),
+        ({"kind": "nothing"}, "kind: one of obfuscated, deidentified, synthetic"),
     ],
 )
 def test_settings_of_another_kind_are_refused(flags, message):
@@ -70,10 +67,10 @@ def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
     path.write_text('kind = "deidentified"\n[lm]\nsize = "tiny"\n')
     with pytest.raises(
         UsageError,
-        match=r"^lm\.size in c\.toml applies to --as synthetic, not to --as deidentified",
+        match=r"^c\.toml: lm\.size applies to kind synthetic, not to kind deidentified",
     ):
         load_settings(ReleaseSettings, {}, path)
-    with pytest.raises(UsageError, match=r"^--set vectors\.window applies to --as obfuscated"):
+    with pytest.raises(UsageError, match=r"^vectors\.window applies to kind obfuscated"):
         load_settings(ReleaseSettings, {"kind": "synthetic"}, None, ["vectors.window=5"])
 
 
@@ -89,9 +86,8 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         7,
         0.5,
     )
-    assert ReleaseSettings.model_validate(made.flat()) == made
     made = load_settings(
-        ReleaseSettings, {"n": "7"}, None, ["vectors.window=5", "channel.n=3-9", "label=x"]
+        ReleaseSettings, {"channel.n": "7"}, None, ["vectors.window=5", "channel.n=3-9", "label=x"]
     )
     assert (made.vectors.window, str(made.channel.n), made.label) == (5, "7", ("x",))
 
@@ -103,11 +99,13 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
             "lm.layrs=2",
             r"^--set: this command has no setting lm\.layrs \(did you mean lm\.layers\?\)",
         ),
-        ("layers=2", r"did you mean lm\.layers\?"),
+        ("layers=2", r"^--set: this command has no setting layers \(its name is lm\.layers\)"),
+        ("window=2", r"\(its name is vectors\.window or lm\.window\)"),
+        ("as=synthetic", r"\(its name is kind\)"),
         ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type"),
         ("lm.layers", r"^--set lm\.layers: no value \(write --set key=value\)"),
-        ("lm=3", r"^--set lm is a table, not a value \(set its keys, such as lm\.KEY\)$"),
-        ("synthetic=x", r"^--set synthetic is a table, not a value"),
+        ("lm=3", r"^--set: lm is a group of settings \(set lm\.model and others\)$"),
+        ("synthetic=x", r"^--set: synthetic is a group of settings"),
         ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
         ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, pretrained"),
     ],
@@ -117,31 +115,24 @@ def test_a_mistake_in_set_names_the_key(text, message):
         load_settings(ReleaseSettings, {"kind": "synthetic"}, None, [text])
 
 
-def test_a_file_sets_no_table_to_a_value_and_no_setting_twice(tmp_path):
+def test_a_file_sets_no_group_to_a_value_and_no_setting_by_another_name(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('kind = "synthetic"\nlm = 3\n')
-    with pytest.raises(UsageError, match=r"^lm in c\.toml is a table, not a value"):
-        load_settings(ReleaseSettings, {}, path)
-    for text in (
-        'kind = "obfuscated"\nas = "synthetic"\n',
-        'as = "synthetic"\nkind = "synthetic"\n',
+    for text, message in (
+        ('kind = "synthetic"\nlm = 3\n', r"^c\.toml: lm is a group of settings"),
+        ('as = "synthetic"\n', r"^c\.toml: this command has no setting as \(its name is kind\)"),
+        ("dim = 12\n", r"^c\.toml: .* no setting dim \(its name is vectors\.dim\)"),
     ):
         path.write_text(text)
-        with pytest.raises(
-            UsageError, match=r"^c\.toml: (kind and as|as and kind) are the same setting"
-        ):
+        with pytest.raises(UsageError, match=message):
             load_settings(ReleaseSettings, {}, path)
-    path.write_text("dim = 12\n[vectors]\ndim = 13\n")
-    with pytest.raises(UsageError, match=r"dim and vectors\.dim are the same setting"):
-        load_settings(ReleaseSettings, {}, path)
-    with pytest.raises(UsageError, match=r"^--lm is a table"):
+    with pytest.raises(UsageError, match=r"^lm is a group"):
         load_settings(ReleaseSettings, {"kind": "synthetic", "lm": 3})
 
 
 def test_flags_win_over_the_file(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('n = "5"\nlayout = "keep"\nlabel = ["a", "b"]\n')
-    settings = load_settings(ReleaseSettings, {"n": "7", "layout": None}, path)
+    path.write_text('label = ["a", "b"]\n[channel]\nn = "5"\nlayout = "keep"\n')
+    settings = load_settings(ReleaseSettings, {"channel": {"n": "7", "layout": None}}, path)
     assert (str(settings.channel.n), settings.channel.layout) == ("7", "keep")
     assert settings.label == ("a", "b")
 
@@ -156,14 +147,14 @@ def test_an_empty_value_is_unset_as_in_a_file_of_init_config(tmp_path):
 
 
 def test_the_record_reads_back():
-    settings = ReleaseSettings(n="5-9", label=("x",))
-    assert ReleaseSettings.model_validate(settings.flat()) == settings
+    settings = ReleaseSettings(channel={"n": "5-9"}, label=("x",))
+    assert ReleaseSettings.model_validate(settings.model_dump(mode="json")) == settings
 
 
 @pytest.mark.parametrize("text", ["0", "x", "9-3", "3-", "-3", "3-9-12", "1"])
 def test_bad_ranges(text):
-    with pytest.raises(UsageError, match="--n"):
-        load_settings(ReleaseSettings, {"n": text})
+    with pytest.raises(UsageError, match=r"^channel\.n"):
+        load_settings(ReleaseSettings, {"channel.n": text})
 
 
 def test_typos_and_broken_files(tmp_path):
@@ -178,7 +169,7 @@ def test_typos_and_broken_files(tmp_path):
 
 def test_values_never_show_in_errors():
     with pytest.raises(UsageError) as caught:
-        load_settings(ReleaseSettings, {"dim": "qzxsecret"})
+        load_settings(ReleaseSettings, {"vectors.dim": "qzxsecret"})
     assert "qzxsecret" not in str(caught.value)
 
 
@@ -189,105 +180,57 @@ def test_a_range_prints_as_it_is_written():
 def test_shipped_files_are_named_by_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert config_names(ReleaseSettings) == ("paper", "strict")
-    strict = load_settings(ReleaseSettings, {"background": 0.7}, Path("strict"))
+    strict = load_settings(ReleaseSettings, {"channel.background": 0.7}, Path("strict"))
     assert (str(strict.channel.n), strict.channel.background) == ("7-20", 0.7)
-    paper = load_settings(ReleaseSettings, {}, Path("paper"), ["epochs=2"])
+    paper = load_settings(ReleaseSettings, {}, Path("paper"), ["vectors.epochs=2"])
     assert (paper.vectors.algorithm, paper.vectors.epochs, paper.max_names) == ("cbow", 2, 1.0)
     assert paper.channel.layout == "plain"
     with pytest.raises(UsageError, match=r"^lax: the file does not exist.*one of paper, strict"):
         load_settings(ReleaseSettings, {}, Path("lax"))
-    with pytest.raises(UsageError, match=r"^n in strict applies to --as obfuscated"):
+    with pytest.raises(UsageError, match=r"^strict: channel\.n applies to kind obfuscated"):
         load_settings(ReleaseSettings, {"kind": "deidentified"}, Path("strict"))
-    (tmp_path / "strict").write_text("n = 4\n")
+    (tmp_path / "strict").write_text("channel.n = 4\n")
     assert str(load_settings(ReleaseSettings, {}, Path("strict")).channel.n) == "4"
 
 
-class _Loud(Settings):
-    volume: float = flag(1.0, "How loud.", gt=0)
-    pitch: int = flag(3, "How high.")
-
-
-class _Soft(Settings):
-    volume: float = flag(1.0, "How loud.", gt=0)
-
-
-class _Horn:
-    Settings = _Loud
-
-
-class _Flute:
-    Settings = _Soft
-
-
-class _Drum:
-    pass
-
-
-INSTRUMENTS: Registry[Any] = Registry("instrument", first=("drum",))
-for name, made in (("drum", _Drum), ("horn", _Horn), ("flute", _Flute)):
-    INSTRUMENTS.register(name)(made)
+INSTRUMENTS: Members[str] = Members("instrument", {"drum": "x:DRUM", "horn": "x:HORN"})
 
 
 class _Band(Settings):
-    instrument: str = choice(INSTRUMENTS, "drum", "What is played.")
-    own: Settings = own_settings("instrument")
-    also: tuple[str, ...] = choice(INSTRUMENTS, (), "What else is played.")
+    instrument: str = setting("drum", "What is played.", members=INSTRUMENTS)
+    also: tuple[str, ...] = setting((), "What else is played.", members=INSTRUMENTS)
+    volume: float = setting(1.0, "How loud.", gt=0)
 
 
 class _Concert(Settings):
     band: _Band = group(_Band)
-    seats: int = flag(10, "Seats.")
+    seats: int = setting(10, "Seats.")
 
 
-def test_a_choice_takes_the_settings_of_what_it_names_and_refuses_those_of_others():
-    assert list(_Concert.flags()) == ["instrument", "volume", "pitch", "also", "seats"]
-    made = load_settings(_Concert, {"instrument": "horn", "volume": 2.5, "seats": 3})
-    assert made.band.own == _Loud(volume=2.5)
-    assert made.flat() == {"instrument": "horn", "volume": 2.5, "pitch": 3, "also": [], "seats": 3}
-    assert _Concert.model_validate(made.flat()) == made
-    assert _Concert.model_validate(_Concert().flat()) == _Concert()
-    assert type(_Concert().band.own) is Settings
-    with pytest.raises(UsageError, match=r"^--pitch requires --instrument horn$"):
-        load_settings(_Concert, {"pitch": 4})
-    with pytest.raises(UsageError, match=r"^--volume requires --instrument flute or horn$"):
-        load_settings(_Concert, {"volume": 4.0})
-    with pytest.raises(UsageError, match="--volume: Input should be greater than 0"):
-        load_settings(_Concert, {"instrument": "horn", "volume": -1})
-    for given in ({"instrument": "lute"}, {"also": ("horn", "lute")}):
-        with pytest.raises(UsageError, match=r"^--(instrument|also): one of drum, flute, horn$"):
+def test_a_choice_takes_its_members_only_and_imports_none():
+    made = load_settings(_Concert, {"band.instrument": "horn", "band": {"volume": 2.5}})
+    assert made.named_values() == {
+        "band.instrument": "horn",
+        "band.also": (),
+        "band.volume": 2.5,
+        "seats": 10,
+    }
+    assert made.record()["band.also"] == []
+    for given in ({"band.instrument": "lute"}, {"band.also": ("horn", "lute")}):
+        with pytest.raises(UsageError, match=r"^band\.(instrument|also): one of drum, horn$"):
             load_settings(_Concert, given)
+    with pytest.raises(UsageError, match=r"^band\.volume: Input should be greater than 0"):
+        load_settings(_Concert, {"band.volume": -1})
+    with pytest.raises(UsageError, match=r"unknown instrument 'lute' \(use one of drum, horn\)"):
+        INSTRUMENTS.get("lute")
 
 
-def test_what_is_registered_later_brings_its_settings(tmp_path):
-    class Harp:
-        class Settings(Settings):
-            strings: int = flag(47, "Strings.")
-
-    INSTRUMENTS.register("harp")(Harp)
-    try:
-        (tmp_path / "c.toml").write_text('instrument = "harp"\nstrings = 20\n')
-        assert load_settings(_Concert, {}, tmp_path / "c.toml").band.own == Harp.Settings(
-            strings=20
-        )
-        assert "strings" in _Concert.flags()
-    finally:
-        INSTRUMENTS.forget("harp")
-    assert "strings" not in _Concert.flags()
-
-
-def test_a_name_that_two_groups_have_is_a_programming_error():
-    with pytest.raises(ValueError, match="_Twice has seats twice"):
-
-        class _Twice(Settings):
-            concert: _Concert = group(_Concert)
-            seats: int = flag(1, "Seats.")
-
-
-def test_others_by_their_flat_names():
-    made = _Concert(instrument="flute", volume=2.0)
-    assert made.but(seats=1, volume=3.0) == _Concert(instrument="flute", volume=3.0, seats=1)
-    assert _Concert(band=made.band).band is made.band
-    assert _Concert(band=made.band, volume=5.0).band.own == _Soft(volume=5.0)
+def test_a_copy_with_changes_by_name_or_nested_keeps_what_was_given():
+    made = _Concert(band={"instrument": "horn"})
+    assert made.given_values() == {"band.instrument": "horn"}
+    for changed in (made.but(band={"volume": 3.0}), made.changed({"band.volume": 3.0})):
+        assert changed.given_values() == {"band.instrument": "horn", "band.volume": 3.0}
+    assert made.but(band=_Band(), seats=1) == _Concert(seats=1)
 
 
 @pytest.mark.parametrize(
@@ -302,8 +245,8 @@ def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text)
         load_settings(Some, {}, tmp_path / "c.toml")
 
 
-def test_values_of_a_list_add_up_and_other_names_are_accepted():
+def test_values_of_a_list_add_up():
     made = load_settings(
-        ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=synthetic"]
+        ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "kind=synthetic"]
     )
     assert (made.label, made.keep, made.kind) == (("a", "b"), ("x", "y"), "synthetic")

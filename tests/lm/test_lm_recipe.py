@@ -35,7 +35,7 @@ def test_counting_models_have_no_recipe():
         assert settings.word_vocabulary
         with pytest.raises(UsageError, match="is not a network"):
             settings.recipe()
-    with pytest.raises(UsageError, match="--model pretrained has no --size paper") as refused:
+    with pytest.raises(UsageError, match=r"lm\.model pretrained has no lm\.size paper") as refused:
         ModelSettings(model="pretrained", size="paper").recipe()
     assert refused.value.exit_code == 2
 
@@ -45,23 +45,23 @@ def test_the_kinds_come_in_this_order_and_a_card_can_speak_of_each():
     assert all(kind.about for _, kind in language_models)
 
 
-def test_a_new_language_model_is_one_registration(tmp_path):
+def test_a_new_language_model_is_one_entry(tmp_path, monkeypatch):
     """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like
     any other.
     """
     from clinveil.lm import Lstm, load_model, save_model
 
     sizes = {"tiny": {**neural_kind("lstm").sizes["tiny"], "width": 8, "epochs": 1}}
-    language_models.register("twin")(NeuralKind("a twin of the LSTM", Lstm, sizes, layer_weights=8))
-    try:
+    twin = NeuralKind("a twin of the LSTM", Lstm, sizes, layer_weights=8)
+    with monkeypatch.context() as patch:
+        patch.setitem(language_models.paths, "twin", "")
+        patch.setitem(language_models._loaded, "twin", twin)
         settings = ModelSettings(model="twin", size="tiny", vocabulary="words")
         assert "twin" in language_models.names() and settings.neural
         model, went = train_model(encoded_of(), VOCABULARY, settings, seed=1)
         assert (model.kind, len(went["losses"])) == ("twin", 1)
         save_model(model, tmp_path / "m", {})
         assert load_model(tmp_path / "m")[0].kind == "twin"
-    finally:
-        language_models.forget("twin")
     with pytest.raises(ValueError, match="one of unigram, ngram, lstm, pretrained"):
         ModelSettings(model="twin")
     with pytest.raises(InputError, match="unknown kind"):

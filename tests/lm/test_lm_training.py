@@ -195,8 +195,8 @@ def test_the_annealed_rule_by_hand():
     # -> 0.1) and so on
     assert seen == [20.0, 20.0, 20.0, 5.0, 5.0, 1.25, 0.3125, 0.3125, 0.1, 0.1]
     assert training.progress.best == 98.5
-    assert training.progress.best_look == 7
-    assert training.progress.looks == perplexities
+    assert training.progress.best_validation == 7
+    assert training.progress.validation_losses == perplexities
     assert len(training.progress.losses) == 10
 
 

@@ -14,9 +14,9 @@ from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.cli import main
 from clinveil.releases import measured, pipeline, preflight
 
-FAST = ["--set", "dim=8", "--set", "epochs=1", "--set", "window=3"]
+FAST = ["--set", "vectors.dim=8", "--set", "vectors.epochs=1", "--set", "vectors.window=3"]
 HOW = shlex.split(
-    "--seed 5 --quiet --set no_tagger=true --again --workers 1 --set "
+    "--seed 5 --quiet --set identifiers.no_tagger=true --again --workers 1 --set "
     "max_names=1 --set max_linkage=1"
 )
 

@@ -15,7 +15,7 @@ from clinveil.cli import main
 from clinveil.phi import Finder, audit_checks
 from clinveil.phi.treatment import part_passes
 
-HOW = ["--set", "no_tagger=true", "--quiet", "--seed", "5", "--keep-ids"]
+HOW = ["--set", "identifiers.no_tagger=true", "--quiet", "--seed", "5", "--keep-ids"]
 
 
 @pytest.fixture(scope="module")

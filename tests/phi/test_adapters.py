@@ -17,13 +17,12 @@ from clinveil.cli import main
 from clinveil.core import InputError, InputWarning, Key, MissingExtra, UsageError, read_findings
 from clinveil.corpus import memory_corpus
 from clinveil.phi import NoteDeidentifier, NoteView, PhiSettings, deidentify_corpus
-from clinveil.phi.detection.adapter import (
-    Adapter,
+from clinveil.phi.detection import adapter_detector
+from clinveil.phi.detection.adapter import Adapter, Prediction
+from clinveil.phi.detection.adapter_detector import (
     AdapterDetector,
-    Prediction,
-    adapter_detector,
-    adapters,
     adapters_for,
+    loaded_adapter,
 )
 from clinveil.scale import processes
 
@@ -48,11 +47,11 @@ class _Reader:
 
 
 @pytest.fixture
-def fake():
-    adapters.register("fake")(Adapter(lambda where: _Reader(), needs_path=False))
+def fake(monkeypatch):
+    reader = Adapter("fake", lambda where: _Reader(), needs_path=False)
+    monkeypatch.setattr(adapter_detector, "ADAPTERS", (reader,))
     yield "fake"
-    adapters.forget("fake")
-    adapter_detector.cache_clear()
+    loaded_adapter.cache_clear()
 
 
 class TestAnyAdapter:
@@ -126,7 +125,7 @@ class TestAnyAdapter:
 )
 def test_what_does_not_fit_is_one_line(spec, error, said):
     with pytest.raises(error, match=said):
-        adapter_detector(spec)
+        loaded_adapter(spec)
 
 
 @pytest.mark.parametrize(("kind", "library"), [("hf", "transformers"), ("presidio", "spacy")])
@@ -153,7 +152,7 @@ def pipeline(tmp_path_factory):
 @pytest.fixture
 def detector():
     pytest.importorskip("presidio_analyzer", reason="extra [presidio] is not installed")
-    return adapter_detector("presidio")
+    return loaded_adapter("presidio")
 
 
 class TestPresidio:
@@ -173,16 +172,16 @@ class TestPresidio:
         assert "NAME" not in detector.labels
 
     def test_with_a_pipeline_it_finds_names(self, pipeline, detector):
-        both = adapter_detector(f"presidio:{pipeline}")
+        both = loaded_adapter(f"presidio:{pipeline}")
         assert ("Zwiyemi", "NAME") in found(both, "Told\u200b Zwiyemi.")
 
     def test_a_worker_loads_it_too(self, pipeline, detector):
-        again = pickle.loads(pickle.dumps(adapter_detector(f"presidio:{pipeline}")))
+        again = pickle.loads(pickle.dumps(loaded_adapter(f"presidio:{pipeline}")))
         assert ("Zwiyemi", "NAME") in found(again, "Zwiyemi")
 
     def test_a_folder_that_is_no_pipeline(self, tmp_path, detector):
         with pytest.raises(InputError, match="cannot load a spaCy pipeline"):
-            adapter_detector(f"presidio:{tmp_path}")
+            loaded_adapter(f"presidio:{tmp_path}")
 
     def test_it_works_in_a_corpus(self, detector):
         engine = NoteDeidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))
@@ -260,7 +259,7 @@ def copied(folder, target, *names):
 
 class TestHuggingFace:
     def test_a_model_from_disk(self, classifier):
-        detector = adapter_detector(f"hf:{classifier}")
+        detector = loaded_adapter(f"hf:{classifier}")
         assert found(detector, "Dr Zwiyemi came .") == [("Zwiyemi", "NAME")]
         assert detector.unknown == ["I-GADGET"] and detector.name == "huggingface"
         assert found(detector, "") == found(detector, " \n") == []
@@ -268,7 +267,7 @@ class TestHuggingFace:
     @pytest.mark.parametrize("shift", range(0, 12, 3))
     def test_each_name_of_a_long_note_is_one_span_wherever_the_windows_end(self, classifier, shift):
         text = "pain " * shift + "the patient has pain . Dr Zwiyemi came today and " * 60
-        spans = list(adapter_detector(f"hf:{classifier}").find(NoteView(text)))
+        spans = list(loaded_adapter(f"hf:{classifier}").find(NoteView(text)))
         names = [match.span() for match in re.finditer("Zwiyemi", text)]
         assert [(span.start, span.end) for span in spans] == names
 
@@ -286,9 +285,9 @@ class TestHuggingFace:
                     [
                         *command,
                         "--set",
-                        f"also=hf:{classifier}",
+                        f"identifiers.also=hf:{classifier}",
                         "--set",
-                        "mode=tag",
+                        "identifiers.mode=tag",
                         "--workers",
                         "1",
                     ]
@@ -329,7 +328,7 @@ class TestHuggingFace:
             f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'out.csv'} --workers 1 -q"
         )
         capsys.readouterr()
-        assert main([*command, "--set", f"also=hf:{folder}"]) == 3
+        assert main([*command, "--set", f"identifiers.also=hf:{folder}"]) == 3
         said = capsys.readouterr().err.strip()
         assert (
             len(said.splitlines()) == 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from marked import unmark
 
-from clinveil.phi import NoteView, detectors
+from clinveil.phi import DETECTORS, NoteView
 
 BEFORE = (
     *(" ", "\n", "\t", "\r\n", "\u00a0", "-", " - ", "–", "—", "•", "*", "(", "[", "{", '"', "“"),
@@ -22,7 +22,8 @@ AFTER = (
 # Only for identifiers that are found without any context and have no letters.
 WORDS_BEFORE = ("Tel.", "Phone-", "data", "Stable.", "x) ", "seen-")
 WORDS_AFTER = ("home", ".Then", "-then", "/then")
-NAMES = ("dates", "phones", "record-numbers", "ages", "emails-urls", "biometrics", "addresses")
+NAMES = ("dates", "phones", "record_numbers", "ages", "emails_urls", "biometrics", "addresses")
+BY_NAME = {detector.name: detector for detector in DETECTORS}
 # Parts of a longer sign, or of another rule.
 EXEMPT = {
     "RD 2": "needs the comma and town of its line",
@@ -36,7 +37,7 @@ PLACES = ("CITY", "HOSPITAL", "NAME")
 
 def examples():
     for name in NAMES:
-        detector = dict(detectors)[name]
+        detector = BY_NAME[name]
         for number, example in enumerate(detector.examples):
             text, truth = unmark(example)
             for start, end, label in truth:
@@ -116,7 +117,5 @@ Gravida 3, para 2-0-1-2. Lymph nodes 4/16 positive. Percocet 5/325, Lotrel 5/10.
 
 @pytest.mark.parametrize("line", NOT_IDENTIFIERS)
 def test_decimals_ratios_versions_and_ranges_are_no_identifiers(line):
-    found = [
-        line[s.start : s.end] for name in NAMES for s in dict(detectors)[name].find(NoteView(line))
-    ]
+    found = [line[s.start : s.end] for name in NAMES for s in BY_NAME[name].find(NoteView(line))]
     assert found == []

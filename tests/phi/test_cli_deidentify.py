@@ -14,8 +14,8 @@ import pytest
 from clinveil.cli import main
 from clinveil.core import Key, locked
 from clinveil.corpus import Patient, write_patients
+from clinveil.phi.detection import finder
 from clinveil.phi.detection import finder as room
-from clinveil.phi.detection.detectors import tagger
 from clinveil.phi.treatment.crosswalk import read_crosswalk
 
 ROWS = {
@@ -47,7 +47,7 @@ def mode_of(path):
 
 def test_notes_in_notes_out(notes, tmp_path, capsys):
     out = tmp_path / "clean.parquet"
-    assert run(notes, "-o", out, "--set", "mode=tag", "--keep", "kind") == 0
+    assert run(notes, "-o", out, "--set", "identifiers.mode=tag", "--keep", "kind") == 0
     table = pq.read_table(out)
     assert table.column_names == list(ROWS)
     assert table["text"].to_pylist()[0] == "Dr. [NAME] saw [NAME] on [DATE]."
@@ -106,7 +106,16 @@ def test_known_patients_and_spans(notes, tmp_path):
     feed = tmp_path / "patients.parquet"
     write_patients([Patient("p1", ("Mary", "Okwuosa"), record_numbers=("00-12-345",))], feed)
     assert (
-        run(notes, "-o", tmp_path / "o.parquet", "--patients", feed, "--set", "mode=tag", "--spans")
+        run(
+            notes,
+            "-o",
+            tmp_path / "o.parquet",
+            "--patients",
+            feed,
+            "--set",
+            "identifiers.mode=tag",
+            "--spans",
+        )
         == 0
     )
     assert (
@@ -127,10 +136,10 @@ def test_a_folder_of_text_and_other_formats(tmp_path):
     folder = tmp_path / "txt"
     folder.mkdir()
     (folder / "n1.txt").write_text("Mr. Okafor left.\n")
-    assert run(folder, "-o", tmp_path / "out", "--set", "mode=tag", "--keep-ids") == 0
+    assert run(folder, "-o", tmp_path / "out", "--set", "identifiers.mode=tag", "--keep-ids") == 0
     assert (tmp_path / "out" / "n1.txt").read_text() == "Mr. [NAME] left.\n"
     assert mode_of(tmp_path / "out") == 0o700
-    assert run(folder, "-o", tmp_path / "out.csv", "--set", "mode=remove") == 0
+    assert run(folder, "-o", tmp_path / "out.csv", "--set", "identifiers.mode=remove") == 0
     assert "Mr.  left." in (tmp_path / "out.csv").read_text()
 
 
@@ -166,7 +175,7 @@ def test_ids_are_kept_on_request(notes, tmp_path):
 def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(
     notes, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(tagger, "all_detectors", lambda: ())
+    monkeypatch.setattr(finder, "DETECTORS", ())
     out = tmp_path / "out.parquet"
     vault = tmp_path / "out.parquet.vault"
     assert run(notes, "-o", out) == 4
@@ -183,7 +192,7 @@ def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(
     ]
     assert record["notes_with_residues"] == len({line["note_id"] for line in lines}) > 0
     assert mode_of(vault / "residues.jsonl") == 0o600
-    assert run(notes, "-o", tmp_path / "any.parquet", "--set", "max_residues=1") == 0
+    assert run(notes, "-o", tmp_path / "any.parquet", "--set", "identifiers.max_residues=1") == 0
 
 
 def test_a_run_says_what_a_patient_list_would_find_and_what_a_partial_one_misses(
@@ -206,7 +215,7 @@ def test_a_run_says_what_a_patient_list_would_find_and_what_a_partial_one_misses
 
 
 def test_a_file_into_a_folder(notes, tmp_path):
-    assert run(notes, "-o", tmp_path / "clean", "--set", "mode=tag") == 0
+    assert run(notes, "-o", tmp_path / "clean", "--set", "identifiers.mode=tag") == 0
     assert {p.name for p in (tmp_path / "clean").iterdir()} == {"notes.parquet", ".clinveil.json"}
 
 
@@ -378,7 +387,9 @@ def test_a_failed_gate_leaves_an_earlier_vault_as_it_was(notes, tmp_path, monkey
 
 
 def test_a_refused_run_leaves_no_vault(notes, tmp_path):
-    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "phi_policy=none.toml") == 2
+    assert (
+        run(notes, "-o", tmp_path / "o.parquet", "--set", "identifiers.phi_policy=none.toml") == 2
+    )
     (tmp_path / "v").mkdir()
     assert (
         run(
@@ -386,7 +397,7 @@ def test_a_refused_run_leaves_no_vault(notes, tmp_path):
             "-o",
             tmp_path / "o.parquet",
             "--set",
-            "phi_policy=none.toml",
+            "identifiers.phi_policy=none.toml",
             "--vault",
             tmp_path / "v",
         )
@@ -422,10 +433,10 @@ def test_known_patients_without_a_note_are_counted(notes, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "code"),
     [
-        (("--set", "propagate=none"), 0),
-        (("--set", "propagate=most"), 2),
-        (("--set", "also=nothing"), 2),
-        (("--set", "also=presidio:there_is_none"), 3),
+        (("--set", "identifiers.propagate=none"), 0),
+        (("--set", "identifiers.propagate=most"), 2),
+        (("--set", "identifiers.also=nothing"), 2),
+        (("--set", "identifiers.also=presidio:there_is_none"), 3),
     ],
 )
 def test_how_finds_are_combined(notes, tmp_path, flags, code):

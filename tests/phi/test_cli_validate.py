@@ -288,5 +288,9 @@ def settings(demo):
     from clinveil.phi import ValidateSettings
 
     return ValidateSettings.model_validate(
-        {"patients": demo / "patients.parquet", "locations": 60} | {"workers": 1}
+        {
+            "identifiers": {"patients": demo / "patients.parquet"},
+            "locations": 60,
+            "workers": 1,
+        }
     )

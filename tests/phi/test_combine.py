@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from clinveil.core import Key
 from clinveil.corpus import Patient, memory_corpus
 from clinveil.lexicons import LexicalClass, lexical_classes, name_form, nicknames
-from clinveil.phi import Finder, NoteDeidentifier, NoteView, deidentify_corpus, detectors
+from clinveil.phi import Finder, NoteDeidentifier, NoteView, deidentify_corpus
+from clinveil.phi.detection.detectors.known import KNOWN
 from clinveil.phi.detection.finder import off_list
 from clinveil.phi.name_variants import (
     EXACT_NAME,
@@ -180,6 +181,6 @@ class TestKnownPatients:
         ],
     )
     def test_each_form(self, text, want):
-        finder = Finder([detectors.get("known")], patients=FEED)
+        finder = Finder([KNOWN], patients=FEED)
         engine = ENGINE.with_finder(finder)
         assert engine.treat(text, engine.find(text, "p"), "p")[0] == want

@@ -61,10 +61,11 @@ def test_a_column_of_lists_is_no_column_of_dates():
         moved(pa.array([[1]]), BY[:1], [False])
 
 
-def run(tmp_path, path, **settings):
+def run(tmp_path, path, keep=(), **identifiers):
     out = tmp_path / "out.parquet"
     how = DeidentifySettings.model_validate(
-        {"quiet": True, "seed": 4, "keep_ids": True, "workers": 1, **settings}
+        {"quiet": True, "seed": 4, "keep_ids": True, "workers": 1}
+        | {"keep": keep, "identifiers": identifiers}
     )
     counts = deidentify_notes(path, out, how, say=lambda line: None)
     return pq.read_table(out).to_pylist(), counts
@@ -141,7 +142,10 @@ def test_a_policy_that_does_not_shift_dates_refuses_the_option(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "what"),
-    [({"keep": ("seen",)}, "has dates"), ({"shift": ("seen",), "phi": False}, "phi=false")],
+    [
+        ({"keep": ("seen",)}, "has dates"),
+        ({"identifiers": {"shift": ("seen",)}, "phi": False}, "phi=false"),
+    ],
 )
 def test_a_release_refuses_them_too(tmp_path, settings, what):
     path = notes(tmp_path / "n.parquet", seen=[date(2019, 3, 4)] * 3)

@@ -172,7 +172,7 @@ class TestSameOutput:
 
     def test_workers_get_only_the_patients_of_their_batch(self):
         known = NoteDeidentifier(KEY, patients=PATIENTS | {"p9": PATIENTS["p1"]})
-        items = list(passes.one_pass(memory_corpus(NOTES), known))
+        items = list(passes.treatment_tasks(memory_corpus(NOTES), known))
         assert [set(task.arguments[1].patients) for task in items] == [{"p1"}]
 
     def test_a_note_without_patient_is_a_patient_of_its_own(self):

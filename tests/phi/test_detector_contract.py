@@ -15,14 +15,8 @@ from marked import marked_again, unmark
 
 from clinveil.core import LABELS, Key
 from clinveil.corpus import MemoryCorpus, Patient, memory_corpus
-from clinveil.phi import (
-    NoteDeidentifier,
-    NoteView,
-    all_detectors,
-    covered,
-    deidentify_corpus,
-    detectors,
-)
+from clinveil.phi import DETECTORS, NoteDeidentifier, NoteView, covered_labels, deidentify_corpus
+from clinveil.phi.detection import finder
 from clinveil.phi.detection.detector import Rule, RuleDetector
 from clinveil.phi.detection.finder import resolve
 from clinveil.scale import processes
@@ -79,10 +73,10 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=25).map("".join))
 
 
-DETECTORS = [pytest.param(detector, id=name) for name, detector in detectors]
+MEMBERS = [pytest.param(detector, id=detector.name) for detector in DETECTORS]
 RULES = [
-    pytest.param(rule, id=f"{name}-{number}")
-    for name, detector in detectors
+    pytest.param(rule, id=f"{detector.name}-{number}")
+    for detector in DETECTORS
     for number, rule in enumerate(getattr(detector, "rules", ()))
 ]
 
@@ -111,12 +105,12 @@ def test_a_rule_finds_what_its_example_marks_and_no_more(rule):
 
 def test_a_span_says_which_rule_fired():
     text = "Seen on 3/4/2019."
-    spans = [span for detector in all_detectors() for span in detector.find(NoteView(text))]
+    spans = [span for detector in DETECTORS for span in detector.find(NoteView(text))]
     assert {(span.start, span.end, span.why) for span in spans} == {(8, 16, "Seen on 9/9/9999")}
 
 
 def test_the_rules_of_a_detector_are_told_apart_and_name_no_figure_of_their_examples():
-    for detector in all_detectors():
+    for detector in DETECTORS:
         whys = [rule.why for rule in getattr(detector, "rules", ())]
         assert len(set(whys)) == len(whys), detector.name
         assert all(why and len(why) <= 100 for why in whys)
@@ -194,18 +188,18 @@ def _covered(start, end, found):
 @given(text=TEXTS)
 def test_any_text_is_borne(text):
     view = NoteView(text, "n1", PATIENT)
-    for detector in all_detectors():
+    for detector in DETECTORS:
         for span in detector.find(view):
             assert 0 <= span.start < span.end <= len(text)
 
 
 def test_each_detector_has_a_name_of_its_own():
-    found = [detector.name for detector in all_detectors()]
+    found = [detector.name for detector in DETECTORS]
     assert len(found) == len(set(found)) >= 10
 
 
 def test_all_labels_are_covered_by_some_detector():
-    assert covered() == set(LABELS)
+    assert covered_labels() == set(LABELS)
 
 
 def test_a_note_view_and_its_patient_show_no_text():
@@ -227,15 +221,8 @@ class _Badges:
         return [note.span(at, at + 3, "ID", self.name)] if at >= 0 else []
 
 
-@pytest.fixture
-def badges():
-    yield detectors.register("badges")(_Badges())
-    detectors.forget("badges")
-
-
-def test_a_detector_of_others_is_used_everywhere(badges):
-    assert badges in all_detectors()
-    assert "badges" in detectors.names()
+def test_a_detector_of_others_is_used_by_every_worker(monkeypatch):
+    monkeypatch.setattr(finder, "DETECTORS", (*DETECTORS, _Badges()))
     batch = next(memory_corpus([("n1", "p1", "Badge zz9 was seen.")]).batches())
     (done,) = deidentify_corpus(
         MemoryCorpus([batch]), NoteDeidentifier(Key.from_seed(1), mode="tag"), processes(2)
@@ -245,12 +232,9 @@ def test_a_detector_of_others_is_used_everywhere(badges):
 
 
 def test_the_order_of_detectors_means_nothing():
-    text = "\n".join(
-        unmark(example)[0] for detector in all_detectors() for example in detector.examples
-    )
+    text = "\n".join(unmark(example)[0] for detector in DETECTORS for example in detector.examples)
     one, other = (
-        NoteDeidentifier(Key.from_seed(1), finders=some)
-        for some in (all_detectors(), all_detectors()[::-1])
+        NoteDeidentifier(Key.from_seed(1), finders=some) for some in (DETECTORS, DETECTORS[::-1])
     )
     assert one.find(text) == other.find(text)
 

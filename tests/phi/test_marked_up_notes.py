@@ -114,8 +114,7 @@ def notes(tmp_path: Path) -> Path:
 def test_names_propagate_and_are_restored(notes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     back = tmp_path / "back.parquet"
-    keep_ids = ["--keep-ids"] if "keep_ids" in _deidentify_flags() else []
-    given = ["--crosswalk", "--spans", "--set", "mode=tag", *keep_ids]
+    given = ["--crosswalk", "--spans", "--set", "identifiers.mode=tag", "--keep-ids"]
     assert main(["deidentify", str(notes), "-o", str(out), *given]) == 0
     texts = pq.read_table(out).column("text").to_pylist()
     assert texts[0] == "<p>Mr. [NAME]<b></b> came with Dr. [NAME].</p>"
@@ -126,12 +125,6 @@ def test_names_propagate_and_are_restored(notes: Path, tmp_path: Path) -> None:
         main(["reidentify", str(out), "-o", str(back), "--vault", vault, "--reason", "test"]) == 0
     )
     assert pq.read_table(back).column("text").to_pylist() == [text for _, _, text in NOTES]
-
-
-def _deidentify_flags() -> set[str]:
-    from clinveil.phi import DeidentifySettings
-
-    return set(DeidentifySettings.flags())
 
 
 def test_vectors_are_trained_on_what_is_displayed(tmp_path: Path) -> None:

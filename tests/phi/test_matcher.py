@@ -13,7 +13,7 @@ from marked import unmark
 from pattern_walk import declared, faults
 
 from clinveil.corpus.demo import demo_notes
-from clinveil.phi import NoteView, all_detectors
+from clinveil.phi import DETECTORS, NoteView
 from clinveil.phi.detection.detector import Rule
 from clinveil.phi.detection.detectors import tables
 from clinveil.phi.detection.names import cues, fields
@@ -23,7 +23,7 @@ from clinveil.phi.matching.matcher import LONGEST_RUN, Matcher, candidates, matc
 
 RULES = [
     pytest.param(matcher(rule.pattern, rule.anchor), id=f"{detector.name}-{number}")
-    for detector in all_detectors()
+    for detector in DETECTORS
     for number, rule in enumerate(getattr(detector, "rules", ()))
     if isinstance(rule, Rule)
 ]
@@ -92,7 +92,7 @@ def test_an_anchor_changes_no_result_on_notes():
     notes = [text for batch in demo_notes(40, 5) for text in batch.column("text").to_pylist()]
     rules = [param.values[0] for param in [*RULES, *OTHERS]]
     examples = "\n".join(
-        unmark(example)[0] for detector in all_detectors() for example in detector.examples
+        unmark(example)[0] for detector in DETECTORS for example in detector.examples
     )
     for text in (*notes, examples, examples.upper(), examples.lower()):
         view = NoteView(text)
@@ -280,7 +280,7 @@ def test_a_match_begins_near_its_anchor():
 @pytest.mark.parametrize("unit", ["a", "1", "Ab ", "1/2 ", "a@", "St. ", "é", "J. ", "0-", "in "])
 def test_a_line_of_100_000_characters_takes_no_square_of_the_time(unit):
     view = NoteView(unit * (10**5 // len(unit)))
-    for detector in all_detectors():
+    for detector in DETECTORS:
         list(detector.find(view))
 
 
@@ -288,14 +288,14 @@ def test_a_note_is_searched_once_for_all_detectors(monkeypatch):
     searched = []
 
     class Listing(matcher_module.AnchorTables):
-        def starts(self, note):
-            searched.append(note.plain)
-            return super().starts(note)
+        def starts(self, plain):
+            searched.append(plain)
+            return super().starts(plain)
 
     monkeypatch.setattr(matcher_module, "_anchors", matcher_module._Anchors())
     monkeypatch.setattr(matcher_module, "AnchorTables", Listing)
     matcher.cache_clear()
-    copies = [pickle.loads(pickle.dumps(detector)) for detector in all_detectors()]
+    copies = [pickle.loads(pickle.dumps(detector)) for detector in DETECTORS]
     note = NoteView(f"{'quokka' * 50} of Mercy")
     for detector in copies:
         list(detector.find(note))

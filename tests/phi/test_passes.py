@@ -13,15 +13,15 @@ import pytest
 from clinveil.core import InputError, Key, Span
 from clinveil.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.phi import (
+    DETECTORS,
     Finder,
     NameIndex,
     NoteDeidentifier,
     PhiSettings,
-    all_detectors,
     deidentify_corpus,
 )
 from clinveil.phi.detection.detector import Rule, RuleDetector
-from clinveil.phi.detection.detectors.tagger import with_tagger
+from clinveil.phi.detection.finder import with_tagger
 from clinveil.phi.treatment import passes
 from clinveil.phi.treatment.deidentifier import RAISED
 from clinveil.scale import processes, serial
@@ -172,7 +172,7 @@ def two_workers():
 @pytest.mark.parametrize("recall_first", [False, True])
 def test_any_order_cut_and_worker_count_gives_the_same_bytes(two_workers, recall_first):
     notes = _notes()
-    finder = Finder([*all_detectors()], propagate="patient", recall_first=recall_first)
+    finder = Finder([*DETECTORS], propagate="patient", recall_first=recall_first)
     engine = NoteDeidentifier(KEY).with_finder(finder)
     want = treated(notes, deidentifier=engine)
     assert treated(notes[::-1], deidentifier=engine, pieces=5) == want

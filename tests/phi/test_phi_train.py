@@ -52,7 +52,7 @@ def test_a_site_makes_its_own_and_uses_it(demo, model, tmp_path):
         "-o",
         tmp_path / "out.parquet",
         "--set",
-        f"tagger={model}",
+        f"identifiers.tagger={model}",
         "--workers",
         1,
     ]

@@ -47,7 +47,7 @@ def policy(tmp_path, text):
 
 
 def settings(**flags):
-    return load_settings(DeidentifySettings, flags).identifiers
+    return load_settings(DeidentifySettings, {"identifiers": flags}).identifiers
 
 
 @pytest.mark.parametrize(("label", "what"), MATRIX)

@@ -44,7 +44,7 @@ def test_a_run_with_it_is_another_run_than_one_without_it():
     with_it = PhiSettings(second_opinion="on")
     without = PhiSettings(second_opinion="off")
     assert run_hash(with_it) != run_hash(without)
-    assert with_it.flat()["second_opinion"] == "on"
+    assert with_it.record()["second_opinion"] == "on"
 
 
 @pytest.mark.skipif(installed(), reason="the model is installed")

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from marked import found, marked_again, unmark
 
-from clinveil.phi import NoteView, detectors
+from clinveil.phi import NoteView
+from clinveil.phi.detection.detectors.tables import TABLES
 
 LINES = r"""
 {"resourceType":"Patient","id":"{ID:pt-50917}","birthDate":"{DATE:1970-02-11}"}
@@ -37,12 +38,10 @@ def test_a_line_is_read_as_it_is_marked(marked):
 
 
 def of_tables(text):
-    return [
-        (text[s.start : s.end], s.label) for s in dict(detectors)["tables"].find(NoteView(text))
-    ]
+    return [(text[s.start : s.end], s.label) for s in TABLES.find(NoteView(text))]
 
 
-TABLES = {
+TEXTS = {
     "pipes": (
         "| Bed | Age | Hosp No |\n|-----|-----|---------|\n| 12 | 96 | H5091 |\n| 14 | 45 |"
         " H5092 |\n"
@@ -54,7 +53,7 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("text", TABLES.values(), ids=TABLES.keys())
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_columns_of_each_separator(text):
     assert sorted(of_tables(text)) == [("96", "AGE"), ("H5091", "MRN"), ("H5092", "MRN")]
 

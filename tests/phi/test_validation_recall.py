@@ -16,12 +16,12 @@ from clinveil.phi import (
     JudgedStratum,
     NoteView,
     allocation,
-    detectors,
     locations,
     open_parts,
     recall,
     usual_forms,
 )
+from clinveil.phi.validation import sample as sample_module
 from clinveil.phi.validation.design import MIN_SAMPLE
 from clinveil.phi.validation.sample import Draw, suspected
 from clinveil.stats import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
@@ -198,7 +198,7 @@ def test_coverage_over_many_corpora(leave, n_locations):
     assert held >= 0.93
 
 
-def test_a_detector_that_suspects_is_asked():
+def test_a_detector_that_suspects_is_asked(monkeypatch):
     class Unsure:
         name = "unsure"
         labels = frozenset({"NAME"})
@@ -212,12 +212,9 @@ def test_a_detector_that_suspects_is_asked():
 
     note = Note("1", "1", "The gloom is deep.")
     assert suspected(note) == []
-    detectors.register("unsure")(Unsure())
-    try:
-        draw = Draw(40, 8, frozenset(), np.random.default_rng(1))
-        assert ("gloom", "tagger") in shown(note.text, draw.add(note, [], suspected(note)))
-    finally:
-        detectors.forget("unsure")
+    monkeypatch.setattr(sample_module, "DETECTORS", (Unsure(),))
+    draw = Draw(40, 8, frozenset(), np.random.default_rng(1))
+    assert ("gloom", "tagger") in shown(note.text, draw.add(note, [], suspected(note)))
 
 
 def test_drawn_places_are_a_random_sample_whatever_the_order():

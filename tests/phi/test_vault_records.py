@@ -14,7 +14,8 @@ import pytest
 
 from clinveil.cli import main
 from clinveil.core import LABELS, InputError, Key, Span
-from clinveil.phi import audit_checks, detectors, logs
+from clinveil.phi import audit_checks, logs
+from clinveil.phi.detection import finder
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import (
     CrosswalkRow,
@@ -52,13 +53,10 @@ def made(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("vault")
     pq.write_table(pa.table(ROWS), folder / "notes.parquet")
-    detectors.register("canaries")(Canaries())
-    try:
-        code = main(["deidentify", str(folder / "notes.parquet"), "-o", str(folder / "o.parquet"),
-            "--crosswalk",
-                     "--workers", "1"])  # fmt: skip
-    finally:
-        detectors.forget("canaries")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finder, "DETECTORS", (*finder.DETECTORS, Canaries()))
+        command = f"deidentify {folder}/notes.parquet -o {folder}/o.parquet --crosswalk --workers 1"
+        code = main(shlex.split(command))
     assert code == 0
     return folder
 
@@ -115,29 +113,17 @@ def test_no_canary_leaves_in_notes_log_or_record(made):
         assert word not in audit
 
 
-def test_no_canary_is_said(tmp_path, capsys):
+def test_no_canary_is_said(tmp_path, monkeypatch, capsys):
     pq.write_table(pa.table(ROWS), tmp_path / "notes.parquet")
-    detectors.register("canaries")(Canaries())
-    try:
-        for flags in (
-            ["--phi-profile", "limited-dataset"],
-            ["--set", "mode=replace", "--force"],
-            ["--set", "audit=counts"],
-        ):
-            out = tmp_path / f"{flags[1]}.parquet"
-            assert (
-                main(
-                    [
-                        *shlex.split(
-                            f"deidentify {tmp_path / 'notes.parquet'} -o {out} --workers 1"
-                        ),
-                        *flags,
-                    ]
-                )
-                == 0
-            )
-    finally:
-        detectors.forget("canaries")
+    monkeypatch.setattr(finder, "DETECTORS", (*finder.DETECTORS, Canaries()))
+    for flags in (
+        "--phi-profile limited-dataset",
+        "--set identifiers.mode=replace --force",
+        "--set audit=counts",
+    ):
+        out = tmp_path / f"{flags.split()[1]}.parquet"
+        command = f"deidentify {tmp_path}/notes.parquet -o {out} --workers 1 {flags}"
+        assert main(shlex.split(command)) == 0
     said = "".join(capsys.readouterr())
     assert not [word for word in CANARIES.values() if word in said]
     assert "KEPT: the policy (limited-dataset) keeps AGE, CITY, DATE, ZIP unchanged" in said
@@ -259,7 +245,7 @@ def test_there_and_back_in_other_modes(tmp_path, mode):
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")
     out = tmp_path / "o.parquet"
     home = tmp_path / "back.parquet"
-    flags = ["--set", f"mode={mode}", "--crosswalk", "--workers", "1"]
+    flags = ["--set", f"identifiers.mode={mode}", "--crosswalk", "--workers", "1"]
     assert main(["deidentify", str(tmp_path / "n.parquet"), "-o", str(out), *flags]) == 0
     assert "Okwuosa" not in " ".join(texts(out))
     line = ["reidentify", str(out), "-o", str(home), "--vault", f"{out}.vault", "--reason", "r"]

@@ -20,7 +20,8 @@ PATIENTS = 60
 FIRST = ("Qamira", "Wexlor", "Zopheny", "Yldana")
 LAST = ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor")
 FAST = shlex.split(
-    "--set dim=12 --set epochs=2 --set window=5 --set max_names=1 --set max_linkage=1"
+    "--set vectors.dim=12 --set vectors.epochs=2 --set vectors.window=5 --set max_names=1"
+    " --set max_linkage=1"
 )
 OWN = {
     "obfuscated": FAST,
@@ -58,7 +59,7 @@ def write_notes(folder):
 def arguments(folder, out, kind, *more):
     """The command line of a release of that kind."""
     shared = shlex.split(f"--patients {folder / 'patients.parquet'} --workers 1 --quiet --again")
-    shared += ["--set", "language=any"]  # invented words
+    shared += ["--set", "identifiers.language=any"]  # invented words
     command = ["release", str(folder / "notes.csv"), "-o", str(folder / out), "--as", kind]
     return [*command, *shared, "--label", "kind", *OWN[kind], *more]
 

@@ -201,7 +201,7 @@ def rows_by_note(folder, out):
         (
             "obfuscated",
             ("vectors", "neighbours", "channel"),
-            ("--set", "epochs=1", "--set", "dim=16"),
+            ("--set", "vectors.epochs=1", "--set", "vectors.dim=16"),
         ),
         ("synthetic", ("model",), ("--set", "synthetic.count=40", "--set", "synthetic.longest=80")),
     ],

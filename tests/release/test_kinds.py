@@ -83,7 +83,9 @@ def test_obfuscated_keeps_one_word_per_word_and_sentence_ends(desk):
     )
     assert all(text.count(".") == 8 and text.endswith(".") for text in target.values())
     assert set("".join(target.values())) <= set("abcdefghijklmnopqrstuvwxyz .")
-    assert manifest(desk, "obfuscated")["settings"]["min_patients"] == 5  # one in 40, at least 5
+    assert (
+        manifest(desk, "obfuscated")["settings"]["channel.min_patients"] == 5
+    )  # one in 40, at least 5
 
 
 def test_deidentified_writes_the_text(desk):
@@ -126,21 +128,21 @@ def test_three_excerpts_are_released_text(desk, kind):
     [
         (
             "deidentified",
-            ["--set", "background=0.3"],
-            "--set background applies to --as obfuscated",
+            ["--set", "channel.background=0.3"],
+            "channel.background applies to kind obfuscated",
         ),
         (
             "synthetic",
             ["--set", "max_names=1"],
-            "--set max_names applies to --as obfuscated, not to",
+            "max_names applies to kind obfuscated, not to",
         ),
         (
             "obfuscated",
             ["--set", "lm.size=tiny"],
-            "--set lm.size applies to --as synthetic, not to --as obfuscated",
+            "lm.size applies to kind synthetic, not to kind obfuscated",
         ),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
-        ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated"),
+        ("deidentified", ["--vectors", "x"], "--vectors applies to kind obfuscated"),
         (
             "synthetic",
             ["--set", "lm.vocabulary=words"],

@@ -208,7 +208,7 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
 
 
 FAST = shlex.split(
-    "--set language=any --set epochs=1 --set dim=8 --workers 1 --quiet "
+    "--set identifiers.language=any --set vectors.epochs=1 --set vectors.dim=8 --workers 1 --quiet "
     "--set phi=false --set max_names=1"
 )
 

@@ -35,11 +35,11 @@ def test_addresses_that_nobody_took_out_are_refused(desk, monkeypatch, capsys):
         "--set",
         "phi=false",
         "--set",
-        f"keep_words={desk / 'kept.txt'}",
+        f"channel.keep_words={desk / 'kept.txt'}",
         "--min-patients",
         "1",
         "--set",
-        "allow_small=true",
+        "channel.allow_small=true",
     ]
     assert main(release(desk, "out", *left_in)) == 4
     assert "FAILED  no own address: " in capsys.readouterr().out

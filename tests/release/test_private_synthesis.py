@@ -240,7 +240,8 @@ def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
     ({"sets": ["lm.model=pretrained"]}, 2,
         "synthetic.init and lm.model pretrained require each other"),
     ({"epsilon": "0.1"}, 3, "patients are needed"),
-    ({"sets": ["min_patients=9"]}, 2, "--min-patients does not apply with synthetic.epsilon"),
+    ({"sets": ["channel.min_patients=9"]}, 2,
+        "channel.min_patients does not apply with synthetic.epsilon"),
 ])  # fmt: skip
 def test_refusals_are_one_line_and_write_nothing(desk, capsys, more, code, message):
     sets = [word for item in more.pop("sets", []) for word in ("--set", item)]

@@ -202,7 +202,7 @@ def test_report_again(desk, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_layout_and_numbers_pass_too(desk):
-    flags = ["--set", "layout=keep", "--set", "numbers=mask"]
+    flags = ["--set", "channel.layout=keep", "--set", "channel.numbers=mask"]
     assert main(release(desk, "layout", *flags)) == 0
     assert main(["verify", str(desk / "layout" / "release")]) == 0
 
@@ -214,7 +214,13 @@ def test_kept_words_are_shown_with_their_cost(desk, tmp_path, monkeypatch):
     assert (
         main(
             release(
-                desk, "kept", "--label", "diagnosis_group", *PLAIN, "--set", f"keep_words={keep}"
+                desk,
+                "kept",
+                "--label",
+                "diagnosis_group",
+                *PLAIN,
+                "--set",
+                f"channel.keep_words={keep}",
             )
         )
         == 0
@@ -223,7 +229,7 @@ def test_kept_words_are_shown_with_their_cost(desk, tmp_path, monkeypatch):
     assert manifest["tokens"]["kept_words"] > 100
     values = {f["measure"]: f["value"] for f in manifest["findings"]}
     assert values["attack.inversion"] > values["attack.inversion_none_kept"]
-    assert manifest["settings"]["keep_words_given"] is True
+    assert manifest["settings"]["channel.keep_words_given"] is True
 
 
 @pytest.mark.slow

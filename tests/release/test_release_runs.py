@@ -41,7 +41,7 @@ def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, tmp
     pq.write_table(notes.slice(0, 120), tmp_path / "few.parquet")
     how = [flag for flag in FAST if flag != "--quiet"] + [
         "--set",
-        "allow_small=true",
+        "channel.allow_small=true",
         "--seed",
         "5",
     ]
@@ -140,13 +140,13 @@ def test_dropped_words_pass(desk, tmp_path):
     """
     drop = tmp_path / "drop.txt"
     drop.write_text("pain\nzyzzyva\n")
-    flags = ["--set", "drop_stop_words=true", "--set", f"drop_words={drop}"]
-    flags += ["--set", "layout=keep"]
+    flags = ["--set", "channel.drop_stop_words=true", "--set", f"channel.drop_words={drop}"]
+    flags += ["--set", "channel.layout=keep"]
     assert main(release(desk, "dropped", *TAKEN, *flags)) == 0
     assert main(["verify", str(desk / "dropped" / "release")]) == 0
     manifest = json.loads((desk / "dropped/release/manifest.json").read_text())
     assert manifest["tokens"]["dropped"] > 100
-    assert manifest["settings"]["drop_words_given"] is True
+    assert manifest["settings"]["channel.drop_words_given"] is True
 
 
 def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
@@ -159,11 +159,11 @@ def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
                     out,
                     *TAKEN,
                     "--set",
-                    "min_count=4",
+                    "vectors.min_count=4",
                     "--set",
-                    "background=0",
+                    "channel.background=0",
                     "--set",
-                    f"unknown={unknown}",
+                    f"channel.unknown={unknown}",
                 )
             )
             == 0
@@ -219,7 +219,7 @@ def test_few_patients_are_refused(tmp_path, capsys):
         main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN])
         == 3
     )
-    assert "--set allow_small=true" in capsys.readouterr().err
+    assert "--set channel.allow_small=true" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

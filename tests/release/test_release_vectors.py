@@ -16,7 +16,7 @@ from clinveil.corpus import HeldOutPatients
 from clinveil.vectors import Vectors, load_vectors, save_vectors
 
 FAST = shlex.split(
-    "--workers 1 --quiet --set language=any --set phi=false --again --set "
+    "--workers 1 --quiet --set identifiers.language=any --set phi=false --again --set "
     "max_names=1 --set max_linkage=1"
 )
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
@@ -138,11 +138,18 @@ def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(
 def test_an_empty_folder_and_two_ways_at_once_are_refused(desk, tmp_path, capsys):
     assert release(desk, "none", "--vectors", tmp_path) == 3
     assert (
-        release(desk, "none", "--vectors", desk / "v.vec", "--set", f"more_text={desk / 'v.vec'}")
+        release(
+            desk,
+            "none",
+            "--vectors",
+            desk / "v.vec",
+            "--set",
+            f"vectors.more_text={desk / 'v.vec'}",
+        )
         == 2
     )
     assert "--vectors cannot be combined with" in capsys.readouterr().err
-    assert release(desk, "none", "--set", f"more_text={tmp_path / 'missing.txt'}") == 3
+    assert release(desk, "none", "--set", f"vectors.more_text={tmp_path / 'missing.txt'}") == 3
     assert not (desk / "none").exists()
 
 
@@ -150,19 +157,19 @@ def test_more_text_is_said(desk):
     (desk / "more.txt").write_text("waa wab public words\n" * 50)
     flags = [
         "--set",
-        f"more_text={desk / 'more.txt'}",
+        f"vectors.more_text={desk / 'more.txt'}",
         "--set",
-        "dim=12",
+        "vectors.dim=12",
         "--set",
-        "epochs=1",
+        "vectors.epochs=1",
     ]
-    assert release(desk, "both", *flags, "--set", "window=5") == 0
+    assert release(desk, "both", *flags, "--set", "vectors.window=5") == 0
     for manifest in manifests(desk, "both"):
         assert manifest["vectors"]["from"] == "trained on these notes and more text"
         assert manifest["vectors"]["passes"] == 1
     assert str(desk) not in (desk / "both/release/manifest.json").read_text()
     shown = manifests(desk, "both")[0]["settings"]
-    assert shown["more_text_given"]
+    assert shown["vectors.more_text_given"]
     assert set(load_vectors(desk / "both/vault/vectors").words) == set(WORDS)
 
 

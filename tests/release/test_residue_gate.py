@@ -14,7 +14,7 @@ from kind_cases import WORDS
 
 from clinveil.cli import main
 from clinveil.phi import open_desk, review_queue
-from clinveil.phi.detection.detectors import tagger
+from clinveil.phi.detection import finder
 from clinveil.phi.review.past_runs import past_run
 
 NOTES = 60
@@ -51,8 +51,8 @@ def write_notes(folder, kind):
 
 def without(monkeypatch, *names):
     """Switch detectors off."""
-    left = tuple(one for one in tagger.all_detectors() if one.name not in names)
-    monkeypatch.setattr(tagger, "all_detectors", lambda: left)
+    left = tuple(one for one in finder.DETECTORS if one.name not in names)
+    monkeypatch.setattr(finder, "DETECTORS", left)
 
 
 def release(folder, out="out", kind="deidentified", *more):
@@ -93,7 +93,10 @@ def test_a_release_with_the_detector_off_is_refused_and_with_it_on_passes(
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        ("obfuscated", ["--set", "dim=12", "--set", "epochs=1", "--set", "window=5"]),
+        (
+            "obfuscated",
+            ["--set", "vectors.dim=12", "--set", "vectors.epochs=1", "--set", "vectors.window=5"],
+        ),
         ("synthetic", ["--set", "lm.model=unigram", "--set", "synthetic.count=60"]),
     ],
 )
@@ -134,7 +137,7 @@ def test_part_files_give_the_same_verdict_and_residues(tmp_path, monkeypatch):
 def test_a_limit_of_one_switches_the_gate_off(tmp_path, monkeypatch):
     write_notes(tmp_path, "phones")
     without(monkeypatch, "phones")
-    assert release(tmp_path, "out", "deidentified", "--set", "max_residues=1") == 0
+    assert release(tmp_path, "out", "deidentified", "--set", "identifiers.max_residues=1") == 0
 
 
 def test_demo_notes_have_no_residues(demo, tmp_path):
@@ -157,7 +160,9 @@ def test_decisions_of_a_review_are_applied_by_a_release(tmp_path, monkeypatch):
             spans = [[span.start, span.end, span.label] for span in entry.residues]
             desk.act(at, [{"place": s[:2], "verdict": "keep", "span": s} for s in spans], True)
     decisions = check.with_name("check.csv.vault") / "review" / "first.jsonl"
-    assert release(tmp_path, "out", "deidentified", "--set", f"decisions={decisions}") == 0
+    assert (
+        release(tmp_path, "out", "deidentified", "--set", f"identifiers.decisions={decisions}") == 0
+    )
     written = (tmp_path / "out" / "release" / "notes.csv").read_text(encoding="utf-8")
     source = (tmp_path / "notes.csv").read_text(encoding="utf-8")
     phones = [line.split("Noted: ")[1].split(". ")[0] for line in source.splitlines()[1:]]

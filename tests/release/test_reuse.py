@@ -19,8 +19,17 @@ from clinveil.core import fingerprint, words
 from clinveil.corpus import HeldOutPatients
 from clinveil.releases.earlier.ledger import NAME, read_entry
 
-FAST = ["--set", "epochs=1", "--set", "dim=8", "--set", "phi=false", "--set", "language=any"]
-FAST += ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "allow_small=true"]
+FAST = [
+    "--set",
+    "vectors.epochs=1",
+    "--set",
+    "vectors.dim=8",
+    "--set",
+    "phi=false",
+    "--set",
+    "identifiers.language=any",
+]
+FAST += ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "channel.allow_small=true"]
 QUIET = ["--workers", "1", "--quiet"]
 MONTHS = {"may": (0, 80), "june": (80, 120)}
 
@@ -77,9 +86,21 @@ def readable(tmp_path_factory):
     folder = tmp_path_factory.mktemp("readable")
     for month in MONTHS:
         pq.write_table(notes_of(month), folder / f"{month}.parquet")
-    kind = ["--as", "deidentified", "--set", "max_residues=1", "--set", "language=any"]
+    kind = [
+        "--as",
+        "deidentified",
+        "--set",
+        "identifiers.max_residues=1",
+        "--set",
+        "identifiers.language=any",
+    ]
     assert main(command(folder, "may", "may", *kind)) == 0
-    assert main(command(folder, "june", "june", *reusing(folder), "--set", "max_residues=1")) == 0
+    assert (
+        main(
+            command(folder, "june", "june", *reusing(folder), "--set", "identifiers.max_residues=1")
+        )
+        == 0
+    )
     return folder
 
 
@@ -163,9 +184,16 @@ def test_a_known_note_with_other_identifiers_found_shares_no_draws(tmp_path, cap
     names = ["Quellfisch Ziegenhals"] * 40
     people = {"patient_id": [f"p{i}" for i in range(40)], "name": names}
     pq.write_table(pa.table(people), tmp_path / "people.parquet")
-    fast = [flag.replace("phi=false", "max_residues=1") for flag in FAST]
+    fast = [flag.replace("phi=false", "identifiers.max_residues=1") for flag in FAST]
     assert main(command(tmp_path, "may", "may", *fast)) == 0
-    limits = ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "max_residues=1"]
+    limits = [
+        "--set",
+        "max_names=1",
+        "--set",
+        "max_linkage=1",
+        "--set",
+        "identifiers.max_residues=1",
+    ]
     later = command(tmp_path, "june", "june", *reusing(tmp_path), *limits)
     listed = ["--patients", str(tmp_path / "people.parquet")]
     refused(capsys, 2, [*later, *listed], "20 notes were released before with other identifiers")
@@ -218,11 +246,11 @@ def test_a_ledger_without_the_release_is_refused(desk, tmp_path, capsys, monkeyp
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--set", "n=5"), "--set n cannot differ from the run of --reuse"),
-        (("--set", "dim=16"), "--set dim cannot differ from the run of --reuse"),
+        (("--set", "channel.n=5"), "channel.n cannot differ from the run of --reuse"),
+        (("--set", "vectors.dim=16"), "vectors.dim cannot differ from the run of --reuse"),
         (("--as", "deidentified"), "the vault is that of a release --as obfuscated"),
         (("--seed", "3"), "--seed and --reuse exclude each other"),
-        (("--set", "keep_words=words.txt"), "--set keep_words cannot differ"),
+        (("--set", "channel.keep_words=words.txt"), "channel.keep_words cannot differ"),
     ],
 )
 def test_settings_of_reused_parts_cannot_differ(desk, flags, message, capsys):
@@ -295,7 +323,7 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("synthetic")
     pq.write_table(notes_of("may"), folder / "may.parquet")
     kind = ["--as", "synthetic", "--set", "lm.model=unigram", "--set", "phi=false"]
-    kind += ["--set", "language=any", "--set", "synthetic.count=60"]
+    kind += ["--set", "identifiers.language=any", "--set", "synthetic.count=60"]
     assert main(command(folder, "may", "may", *kind)) == 0
     more = ["--as", "synthetic", "--set", "synthetic.count=60"]
     assert main(command(folder, "may", "more", *reusing(folder), *more)) == 0
@@ -325,4 +353,4 @@ def test_a_model_is_reused_with_the_notes_that_it_was_trained_on(written, capsys
     refused(capsys, 3, arguments, "was trained with other labels")
     flags = ("--as", "synthetic", "--set", "lm.model=ngram")
     arguments = command(written, "may", "other", *reusing(written), *flags)
-    refused(capsys, 2, arguments, "--set lm.model cannot differ")
+    refused(capsys, 2, arguments, "lm.model cannot differ")

@@ -82,7 +82,7 @@ def test_other_settings_or_other_notes_do_not_resume(tmp_path, notes):
     interrupted(out, notes)
     with (
         pytest.raises(UsageError, match="other notes or settings"),
-        run_folder(out, notes, ReleaseSettings(n=5)),
+        run_folder(out, notes, ReleaseSettings(channel={"n": 5})),
     ):
         pass
     notes.write_text("id,text\n1,b\n")
@@ -205,7 +205,7 @@ def test_a_resumed_run_does_not_leave_an_older_release_standing(tmp_path, notes)
 def test_another_feed_under_the_same_name_does_not_resume(tmp_path, notes):
     feed = tmp_path / "patients.parquet"
     feed.write_bytes(b"one")
-    settings = ReleaseSettings(patients=feed)
+    settings = ReleaseSettings(identifiers={"patients": feed})
     interrupted(tmp_path / "out", notes, settings)
     feed.write_bytes(b"two")
     with (
@@ -239,6 +239,9 @@ def test_a_file_of_somebody_else_in_an_unfinished_run_is_not_lost_either(tmp_pat
     out = tmp_path / "out"
     interrupted(out, notes)
     (out / "vault" / "mine").write_text("mine")
-    with pytest.raises(UsageError, match="did not write"), run_folder(out, notes, FORCE.but(dim=7)):
+    with (
+        pytest.raises(UsageError, match="did not write"),
+        run_folder(out, notes, FORCE.but(vectors={"dim": 7})),
+    ):
         pass
     assert (out / "vault" / "mine").read_text() == "mine"

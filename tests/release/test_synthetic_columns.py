@@ -138,7 +138,11 @@ def test_attacks_read_the_columns_of_the_release(tmp_path, capsys):
     sides = [str(tmp_path / name) for name in ("in.parquet", "out.parquet")]
     for path, rows in zip(sides, (table().slice(0, 40), table().slice(40)), strict=True):
         pq.write_table(rows, path)
-    roles = [part for role in ("text=body", "id=num", "patient=who") for part in ("--set", role)]
+    roles = [
+        part
+        for role in ("notes.text=body", "notes.id=num", "notes.patient=who")
+        for part in ("--set", role)
+    ]
     roles += ["--seed", "1", "--set", "quiet=true"]
     assert (
         main(

@@ -23,7 +23,15 @@ TEXTS = {
 
 def deidentify(*arguments) -> int:
     return main(
-        ["deidentify", *map(str, arguments), "--workers", "1", "-q", "--set", "no_tagger=true"]
+        [
+            "deidentify",
+            *map(str, arguments),
+            "--workers",
+            "1",
+            "-q",
+            "--set",
+            "identifiers.no_tagger=true",
+        ]
     )
 
 

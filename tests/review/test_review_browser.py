@@ -187,7 +187,13 @@ def check_file(folder, texts):
     decisions = folder / "out.parquet.vault" / "review" / "first.jsonl"
     assert (
         deidentify(
-            "notes.parquet", "-o", "new.parquet", "--set", "mode=tag", "--decisions", decisions
+            "notes.parquet",
+            "-o",
+            "new.parquet",
+            "--set",
+            "identifiers.mode=tag",
+            "--decisions",
+            decisions,
         )
         == 0
     )

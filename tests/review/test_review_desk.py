@@ -241,7 +241,15 @@ def test_what_was_decided_is_what_deidentify_makes(open_desk, made, capsys):
         quomble = place_of(desk, 4, "Zylphara")
         desk.act(4, [keep(quomble, (*quomble, "NAME"))], done=True)
     decisions = made / "out.parquet.vault" / "review" / "first.jsonl"
-    line = ["notes.parquet", "-o", "new.parquet", "--set", "mode=tag", "--decisions", decisions]
+    line = [
+        "notes.parquet",
+        "-o",
+        "new.parquet",
+        "--set",
+        "identifiers.mode=tag",
+        "--decisions",
+        decisions,
+    ]
     assert deidentify(*line, "--spans") == 0
     texts = pq.read_table(made / "new.parquet")["text"].to_pylist()
     assert texts[0].startswith("Dr. Xiuyingsecret saw [NAME] on [DATE].")

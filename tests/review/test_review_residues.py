@@ -12,7 +12,7 @@ from review_cases import deidentify, write_notes
 
 from clinveil.core import InputError, UsageError
 from clinveil.phi import open_desk, review_queue
-from clinveil.phi.detection.detectors import tagger
+from clinveil.phi.detection import finder
 from clinveil.phi.review.past_runs import past_run
 
 TEXTS = {
@@ -26,8 +26,8 @@ TEXTS = {
 def missed(tmp_path, monkeypatch):
     """Notes of which the detectors of dates and numbers found nothing."""
     off = {"dates", "phones", "record_numbers"}
-    left = tuple(one for one in tagger.all_detectors() if one.name not in off)
-    monkeypatch.setattr(tagger, "all_detectors", lambda: left)
+    left = tuple(one for one in finder.DETECTORS if one.name not in off)
+    monkeypatch.setattr(finder, "DETECTORS", left)
     write_notes(tmp_path / "notes.parquet", TEXTS)
     assert deidentify(tmp_path / "notes.parquet", "-o", tmp_path / "out.parquet") == 4
     return tmp_path

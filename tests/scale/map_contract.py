@@ -128,7 +128,7 @@ class ElsewhereContract(WorkersContract):
         written = []
         for on, workers in (("local", 1), (self.on, 2)):
             settings = DeidentifySettings.model_validate(
-                {"on": on, "workers": workers, "seed": 1, "quiet": True}
+                {"executor": {"on": on}, "workers": workers, "seed": 1, "quiet": True}
             )
             deidentify_notes(source, tmp_path / f"{on}.csv", settings, say=len)
             written.append((tmp_path / f"{on}.csv").read_bytes())

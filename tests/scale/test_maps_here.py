@@ -50,15 +50,19 @@ def test_the_executors():
 @pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings])
 def test_commands_take_the_same_flags(kind):
     settings = kind.model_validate(
-        {"on": "spark", "address": "spark://h:7077", "workers": 3, "tasks": 640}
+        {
+            "executor": {"on": "spark", "address": "spark://h:7077", "tasks": 640},
+            "workers": 3,
+        }
     )
     assert settings.executor == ExecutorSettings(on="spark", address="spark://h:7077", tasks=640)
     with pytest.raises(ValueError, match="local, ray, spark"):
-        kind.model_validate({"on": "dask"})
+        kind.model_validate({"executor": {"on": "dask"}})
 
 
 def test_who_did_the_work_changes_no_run_and_is_told_to_nobody():
-    other = {"on": "ray", "address": "10.1.2.3:6379", "workers": 7, "tasks": 9}
+    cluster = {"on": "ray", "address": "10.1.2.3:6379", "tasks": 9}
+    other = {"executor": cluster, "workers": 7}
     assert run_hash(DeidentifySettings()) == run_hash(DeidentifySettings.model_validate(other))
     assert public_settings(ReleaseSettings()) == public_settings(
         ReleaseSettings.model_validate(other)
@@ -91,7 +95,7 @@ def test_so_many_tasks_are_on_a_cluster(slots):
 
 @pytest.mark.parametrize("given", [{"address": "h:1"}, {"tasks": 3}])
 def test_local_work_has_no_address_and_no_number_of_tasks(given):
-    with pytest.raises(ValueError, match="--on"):
+    with pytest.raises(ValueError, match="set on to ray or spark"):
         ExecutorSettings(**given)
     assert ExecutorSettings(on="ray", **given).on == "ray"
 

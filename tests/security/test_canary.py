@@ -76,7 +76,16 @@ def _broken(folder: Path) -> None:
 SYNTHETIC = "synthetic/release"
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
 NOTES = "notes.parquet"
-FAST = ["--set", "epochs=1", "--set", "window=5", "--set", "dim=12", "--set", "workers=1"]
+FAST = [
+    "--set",
+    "vectors.epochs=1",
+    "--set",
+    "vectors.window=5",
+    "--set",
+    "vectors.dim=12",
+    "--set",
+    "workers=1",
+]
 
 
 def _good() -> list[list[str]]:
@@ -100,7 +109,7 @@ def _good() -> list[list[str]]:
         "--set",
         "width=16",
         "--set",
-        "epochs=1",
+        "vectors.epochs=1",
         "--set",
         "lanes=64",
     ]
@@ -137,9 +146,9 @@ def _good() -> list[list[str]]:
             "--set",
             "phi=false",
             "--set",
-            "layout=keep",
+            "channel.layout=keep",
             "--set",
-            "numbers=mask",
+            "channel.numbers=mask",
             *any_risk,
             *fast,
         ],
@@ -233,7 +242,7 @@ def _bad() -> list[list[str]]:
     bad += [
         ["attack", "copies", "deid.parquet", "--training", NOTES, "--held-out", NOTES]
     ]  # one patient on both sides
-    return [*bad, ["release", NOTES, "-o", "never", "--set", "keep_words=keep.txt", *FAST]]
+    return [*bad, ["release", NOTES, "-o", "never", "--set", "channel.keep_words=keep.txt", *FAST]]
 
 
 def test_every_command_did_what_it_should(desk):

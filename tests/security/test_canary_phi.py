@@ -174,7 +174,7 @@ def _good() -> list[list[str]]:
     """Commands that end well; the first argument of a review is what its reviewer takes for
     names.
     """
-    known = ["--set", "patients=patients.parquet"]
+    known = ["--set", "identifiers.patients=patients.parquet"]
     measure = ["evaluate", "deidentification"]
     full = ["--crosswalk", "--set", "audit=full"]
     sampled = ["--set", "locations=200"]
@@ -252,7 +252,7 @@ def _good() -> list[list[str]]:
             N,
             *GOLD,
             "--set",
-            "tagger=own.npz",
+            "identifiers.tagger=own.npz",
             "--errors",
             "errors.jsonl",
             "--json",
@@ -300,9 +300,9 @@ def _bad() -> list[tuple[int, list[str]]]:
         (3, ["validate", "--marked", "others.csv", "validated"]),
         (3, [*deidentify, "--decisions", "decided.jsonl"]),
         (3, ["deidentify", "others.csv", "-o", "never", "--decisions", FIRST]),
-        (3, [*deidentify, "--set", "tagger=site.npz"]),
-        (3, [*deidentify, "--set", "patients=strangers.csv"]),
-        (2, [*deidentify, "--set", "phi_policy=policy.toml"]),
+        (3, [*deidentify, "--set", "identifiers.tagger=site.npz"]),
+        (3, [*deidentify, "--set", "identifiers.patients=strangers.csv"]),
+        (2, [*deidentify, "--set", "identifiers.phi_policy=policy.toml"]),
         (3, [*back, "out.parquet.vault"]),
         (3, [*back, "most.csv.vault"]),
         (2, ["evaluate", "agreement", "decided.parquet"]),

@@ -9,8 +9,8 @@ import pytest
 
 from clinveil.core import UsageError
 from clinveil.corpus import memory_corpus
-from clinveil.utility import Evaluation, PairList
-from clinveil.utility.evaluations import Evaluated, evaluations
+from clinveil.utility import PairList
+from clinveil.utility.evaluations import evaluations
 from clinveil.vectors import Vectors
 
 ORDER = (
@@ -30,7 +30,7 @@ def test_all_evaluations_are_registered_in_the_order_of_the_help():
 @pytest.mark.parametrize("name", ORDER)
 def test_flags_are_settings_and_arguments_come_before_options(name):
     kind = evaluations.get(name)
-    assert kind.help() and set(kind.shown.split()) <= kind.flags().keys()
+    assert kind.help() and set(kind.shown.split()) <= kind.declared().keys()
     options = [one.option for one in kind.inputs.values()]
     assert options == sorted(options, key=bool) and len({*filter(None, options)}) == sum(
         map(bool, options)
@@ -52,19 +52,3 @@ def test_deidentification_refuses_inputs_that_exclude_each_other():
     notes = memory_corpus([("n1", "p1", "Seen by Dr. Sarah Miller.")])
     with pytest.raises(UsageError, match="--grid cannot be combined with NOTES"):
         evaluations.get("deidentification")(grid=True)({"notes": notes})
-
-
-def test_another_distribution_adds_an_evaluation(capsys):
-    from clinveil.cli import main
-
-    class Length(Evaluation):
-        """Count the notes."""
-
-        def __call__(self, given, seed=1, say=lambda line: None):
-            return Evaluated([], "no notes", seed=0)
-
-    evaluations.register("length")(Length)
-    try:
-        assert main(["evaluate", "length"]) == 0
-    finally:
-        evaluations.forget("length")

@@ -107,7 +107,13 @@ def evaluate(tmp_path, capfd):
 
 def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(files, evaluate):
     found, said = evaluate(
-        files["test"], "--train", files["train"], "--set", "prepared=true", "--set", "min_count=80"
+        files["test"],
+        "--train",
+        files["train"],
+        "--set",
+        "prepared=true",
+        "--set",
+        "vectors.min_count=80",
     )
     known = found[0]["detail"]["size"]
     assert said.count(f"unigram, {known} words, ") == 2

@@ -116,26 +116,25 @@ def test_unknown_models():
         predict("bert", notes, parts, 1)
 
 
-def test_a_new_classifier_is_one_registration(files, capsys):
+def test_a_new_classifier_is_one_entry(files, capsys, monkeypatch):
     """Seen in the help, in what a release may be told, and in the findings."""
 
     class First(Classifier):
         def __call__(self, job):
             return Predictions(np.zeros(len(job.parts.test), dtype=np.int64))
 
-    classifiers.register("first")(First())
-    try:
-        assert classifiers.names() == ("lr", "svm", "first", "tfidf-lr")
-        arguments = shlex.split(
-            f"evaluate classification {files / 'original.csv'} --label organ --set min_class=10"
-        )
-        assert main([*arguments, "--model", "first", "--json", "-"]) == 0
-        assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {
-            "first"
-        }
-        assert ReleaseSettings(model=("first",)).model == ("first",)
-    finally:
-        classifiers.forget("first")
+    monkeypatch.setitem(classifiers.paths, "first", "")
+    monkeypatch.setitem(classifiers._loaded, "first", First())
+    assert classifiers.names() == ("lr", "svm", "tfidf-lr", "first")
+    arguments = shlex.split(
+        f"evaluate classification {files / 'original.csv'} --label organ"
+        " --set training.min_class=10"
+    )
+    assert main([*arguments, "--model", "first", "--json", "-"]) == 0
+    assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {
+        "first"
+    }
+    assert ReleaseSettings(model=("first",)).model == ("first",)
 
 
 def test_texts_without_words_cannot_be_learnt_from():
@@ -164,7 +163,9 @@ def test_command(files, capsys):
         str(files / "original.csv"),
         str(files / "released.csv"),
     ]
-    arguments += shlex.split("--label organ --set min_class=10 --seed 1 --model lr --model svm")
+    arguments += shlex.split(
+        "--label organ --set training.min_class=10 --seed 1 --model lr --model svm"
+    )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert len(said) == 12
@@ -177,7 +178,8 @@ def test_command(files, capsys):
 
 def test_command_on_the_original_alone(files, capsys):
     arguments = shlex.split(
-        f"evaluate classification {files / 'original.csv'} --label organ --set min_class=10"
+        f"evaluate classification {files / 'original.csv'} --label organ"
+        " --set training.min_class=10"
     )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
@@ -190,7 +192,7 @@ def test_command_on_the_original_alone(files, capsys):
         (["--label", "organ", "--model", "bert"], 2, "--model"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
-        (["--label", "organ", "--set", "min_class=100"], 3, "two are required"),
+        (["--label", "organ", "--set", "training.min_class=100"], 3, "two are required"),
         (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
     ],
 )

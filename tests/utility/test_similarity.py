@@ -329,7 +329,7 @@ def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
     notes = real_data("notes/mtsamples.csv.gz")
     pairs = real_data("wordpairs/umnsrs_sim.csv")
     made = shlex.split(
-        f"embed {notes} --set id=doc_id --set text=transcription -o {tmp_path / 'v'}"
+        f"embed {notes} --set notes.id=doc_id --set notes.text=transcription -o {tmp_path / 'v'}"
     )
     assert (
         main(
@@ -338,7 +338,7 @@ def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
                 "--algorithm",
                 "skipgram",
                 "--set",
-                "epochs=2",
+                "vectors.epochs=2",
                 "--dim",
                 "30",
                 "--workers",

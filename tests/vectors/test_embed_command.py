@@ -27,7 +27,7 @@ def run(*arguments):
 
 
 def test_vectors_are_made_and_marked_secret(notes, tmp_path, capfd):
-    assert run(notes, "-o", tmp_path / "v", "--dim", 8, "--set", "epochs=2") == 0
+    assert run(notes, "-o", tmp_path / "v", "--dim", 8, "--set", "vectors.epochs=2") == 0
     out, err = capfd.readouterr()
     assert out == ""
     assert "SECRET" in err

@@ -197,7 +197,9 @@ def test_divergence_names_epoch_and_eta_and_leaves_nothing_behind(tmp_path, vari
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("flags", [[], ["--set", "glove_variant=single", "--set", "epochs=2"]])
+@pytest.mark.parametrize(
+    "flags", [[], ["--set", "vectors.glove_variant=single", "--set", "vectors.epochs=2"]]
+)
 def test_the_command_trains_and_stores_glove(tmp_path, flags, capsys):
     notes = tmp_path / "notes.csv"
     (batch,) = notes_of_two_topics(60).batches()

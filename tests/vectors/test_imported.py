@@ -190,19 +190,27 @@ def test_the_command_takes_more_text(tmp_path, capsys):
     lines = (f"{note.note_id},{note.patient_id},{note.text}" for note in rows(notes_of(1)))
     notes.write_text("note_id,patient_id,text\n" + "\n".join(lines))
     (tmp_path / "more.txt").write_text("\n".join(note.text for note in rows(notes_of(2))))
-    common = shlex.split(f"{notes} --set dim=8 --set epochs=1 --set window=3 --workers 1 --seed 1")
+    common = shlex.split(
+        f"{notes} --set vectors.dim=8 --set vectors.epochs=1 --set vectors.window=3 --workers 1"
+        " --seed 1"
+    )
     made = []
     for name, flags in (
         ("plain", []),
-        ("more", ["--set", f"more_text={tmp_path / 'more.txt'}"]),
+        ("more", ["--set", f"vectors.more_text={tmp_path / 'more.txt'}"]),
     ):
         assert main(["embed", *common, "-o", str(tmp_path / name), *flags]) == 0
         made.append(load_vectors(tmp_path / name))
     assert len({vectors.matrix.tobytes() for vectors in made}) == 2
     assert all((vectors.counts == made[0].counts).all() for vectors in made)
-    both = ["--vectors", str(tmp_path / "plain"), "--set", f"more_text={tmp_path / 'more.txt'}"]
+    both = [
+        "--vectors",
+        str(tmp_path / "plain"),
+        "--set",
+        f"vectors.more_text={tmp_path / 'more.txt'}",
+    ]
     assert main(["release", *common, "-o", str(tmp_path / "o"), *both]) == 2
     assert "--vectors cannot be combined with" in capsys.readouterr().err
     out = str(tmp_path / "more.txt")
-    assert main(["embed", *common, "-o", out, "--force", "--set", f"more_text={out}"]) == 2
+    assert main(["embed", *common, "-o", out, "--force", "--set", f"vectors.more_text={out}"]) == 2
     assert "are the same path" in capsys.readouterr().err

@@ -5,11 +5,9 @@ token.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -17,8 +15,8 @@ import pytest
 from clinveil.cli import main
 from clinveil.core import InputError, at_most_cores
 from clinveil.corpus import memory_corpus
-from clinveil.vectors import Notes, VectorSettings, count_words, token_lines, train
-from clinveil.vectors.algorithm import Algorithm, algorithms
+from clinveil.vectors import VectorSettings, token_lines, train
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.algorithms import cbow as room
 from clinveil.vectors.sentences import whole_note
 from clinveil.vectors.training import algorithm_of
@@ -299,18 +297,6 @@ def test_the_algorithms_are_found_by_name():
     assert algorithm_of(VectorSettings(window=3)) == algorithms.get("skipgram")(window=3)
 
 
-def test_the_example_of_the_docstring_is_an_algorithm(tmp_path):
-    """A new algorithm is one file: here the text of the docstring."""
-    source = (inspect.getdoc(inspect.getmodule(Algorithm)) or "").split("A complete example:")[1]
-    try:
-        exec(textwrap.dedent(source.split("Other packages")[0]), {})
-        corpus = corpus_of(synonym_texts(20))
-        notes = Notes(corpus, count_words(corpus, tmp_path), 1, 1, tmp_path)
-        assert algorithms.get("random")(dim=7).train(notes).dim == 7
-    finally:
-        algorithms.forget("random")
-
-
 @pytest.mark.parametrize("algorithm", ["cbow", "fasttext"])
 def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, capsys, algorithm):
     monkeypatch.setattr("clinveil.vectors.algorithms.cbow.find_spec", lambda name: None)
@@ -325,7 +311,7 @@ def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, caps
                     "-o",
                     str(tmp_path / "out"),
                     "--set",
-                    f"algorithm={algorithm}",
+                    f"vectors.algorithm={algorithm}",
                 ]
             )
             == 6

@@ -139,7 +139,7 @@ def joined(parts: Sequence[Labelled], between: str) -> Labelled:
     spans: list[Span] = []
     length = 0
     for part in parts:
-        spans += (span.over(span.start + length, span.end + length) for span in part.spans)
+        spans += (span.with_range(span.start + length, span.end + length) for span in part.spans)
         pieces.append(part.text)
         length += len(part.text) + len(between)
     return Labelled(between.join(pieces), tuple(spans))

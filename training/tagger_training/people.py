@@ -114,8 +114,10 @@ class People:
         ]
 
     def _census(self, rng: Random) -> Person:
-        given, middle = (census(rng.choice(("female", "male"))).one(rng.random) for _ in range(2))
-        return Person(given, middle, _family(census("last").one(rng.random), rng))
+        given, middle = (
+            census(rng.choice(("female", "male"))).draw_name(rng.random) for _ in range(2)
+        )
+        return Person(given, middle, _family(census("last").draw_name(rng.random), rng))
 
     def _culture(self, rng: Random) -> Person:
         culture = rng.choice(cultures())

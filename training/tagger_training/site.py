@@ -17,9 +17,9 @@ from clinveil.core import (
     NotesSettings,
     Settings,
     UsageError,
-    flag,
     group,
     refuse_places,
+    setting,
 )
 from clinveil.corpus import GoldSpans, Note, open_corpus, read_spans, rows
 from clinveil.phi import Tagger, TaggerModel, own_tagger
@@ -38,15 +38,17 @@ class TrainSettings(Settings):
     """Settings of `train_on_notes`."""
 
     notes: NotesSettings = group(NotesSettings)
-    kind: tuple[str, ...] = flag(("NAME",), "PHI label to learn (default: NAME); repeatable.")
-    most_false: float = flag(
+    kind: tuple[str, ...] = setting(("NAME",), "PHI label to learn (default: NAME); repeatable.")
+    most_false: float = setting(
         0.001, "Maximum share of unmarked words tagged as identifiers.", gt=0, le=0.1
     )
-    invented: int = flag(
+    invented: int = setting(
         3000, "Number of generated texts with names of many cultures (NAME only).", ge=0, le=100_000
     )
-    iterations: int = flag(80, "Maximum number of training iterations.", ge=1, le=1000)
-    seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
+    iterations: int = setting(80, "Maximum number of training iterations.", ge=1, le=1000)
+    seed: int | None = setting(
+        None, "Public seed of the training (default: random, printed).", ge=0
+    )
     quiet: bool = QUIET
     force: bool = FORCE
 

@@ -15,17 +15,27 @@ from typing import Any
 
 from numpy.random import default_rng
 
-from clinveil.api.frames import NoteRoles, in_python
+from clinveil.api.frames import NoteRoles
 from clinveil.api.inputs import INPUTS, as_function, context_of, documentation, inputs_of
 from clinveil.attacks import Context, attacks
-from clinveil.core import WORKERS, Finding, UsageError, flag, load_settings
+from clinveil.core import WORKERS, Finding, Settings, UsageError, load_settings, setting
 
 TEXTS = ("training", "held_out", "reference")
 OF_MODELS = "clinveil.attacks.models"  # these attacks read notes in MedText's form
-PREPARED = flag(False, "All notes are in MedText form already.")
 
 
-@in_python
+class AttackFunction(Settings):
+    """Settings of every attack in Python."""
+
+    workers: int = WORKERS
+
+
+class ModelAttackFunction(AttackFunction):
+    """Settings of every attack on language models in Python."""
+
+    prepared: bool = setting(False, "All notes are in MedText form already.")
+
+
 def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[Finding]:
     """Run a registered attack, built-in or from another distribution.
 
@@ -78,11 +88,9 @@ def __getattr__(name: str) -> Any:
     optional = {
         one.name: f"{one.help} Optional." for field, one in INPUTS.items() if field in kind.optional
     }
-    own = {
-        "workers": WORKERS,
-        **({"prepared": PREPARED} if kind.__module__.startswith(OF_MODELS) else {}),
-    }
-    text = documentation(kind.help(), required | optional, own | kind.flags())
+    of_models = kind.__module__.startswith(OF_MODELS)
+    own = ModelAttackFunction if of_models else AttackFunction
+    text = documentation(kind.help(), required | optional, own, kind)
     return as_function(f"attack.{name}", text, [*required], [*optional], partial(_run, registered))
 
 

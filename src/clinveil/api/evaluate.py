@@ -35,13 +35,14 @@ def _run(
     seed: int,
     columns: Mapping[str, Any],
 ) -> list[Finding]:
-    roles = {key: value for key, value in columns.items() if key in NotesSettings.model_fields}
+    notes = {key: value for key, value in columns.items() if key in NotesSettings.model_fields}
     several = {
         k: (v,) if k in ("label", "model") and isinstance(v, str) else v
         for k, v in settings.items()
     }
     kind = evaluations.get(name)
-    one = {"workers": 1} if "workers" in kind.flags() else {}  # a script needs no __main__ guard
+    one = {"workers": 1} if "workers" in kind.declared() else {}  # a script needs no __main__ guard
+    roles = {"notes": notes} if notes else {}
     how = load_settings(kind, {**roles, **one, **several})
     read = {
         key: _read(key, value, {**columns, "label": several.get("label", ())})
@@ -103,9 +104,7 @@ def __getattr__(name: str) -> Any:
     kind: type[Evaluation] = evaluations.get(name)
     required = [one for one, given in kind.inputs.items() if given.required]
     optional = [one for one in kind.inputs if one not in required]
-    text = documentation(
-        kind.help(), {one: given.help for one, given in kind.inputs.items()}, kind.flags()
-    )
+    text = documentation(kind.help(), {one: given.help for one, given in kind.inputs.items()}, kind)
     return as_function(f"evaluate.{name}", text, required, optional, partial(_run, name))
 
 

@@ -4,16 +4,14 @@ type.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -22,7 +20,6 @@ import pyarrow.parquet as pq
 
 from clinveil.core import (
     Finding,
-    GateError,
     InputError,
     Location,
     NotesSettings,
@@ -80,38 +77,6 @@ class TableSource:
 
 
 Back = Callable[[list[pa.RecordBatch]], Any]
-
-
-R = TypeVar("R")
-P = ParamSpec("P")
-
-
-def in_python(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with error messages that name keyword arguments instead of command-line
-    flags.
-    """
-
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except (InputError, UsageError, GateError) as error:
-            what, hint = (_with_keywords(message) for message in (error.what, error.hint))
-            raise type(error)(what, where=error.where, hint=hint) from None
-
-    return called
-
-
-_FLAG = re.compile(r"--(no-)?([a-z][a-z0-9-]*)(?:=| (?=[A-Z]{2}))?")
-_SETTING = re.compile(r"--set (?=[a-z_.]+=)")  # the keyword follows as key=value
-_RENAMED = {"with": "before"}  # a Python keyword
-
-
-def _with_keywords(message: str) -> str:
-    def keyword(flag: re.Match[str]) -> str:
-        return _RENAMED.get(flag[2], flag[2].replace("-", "_")) + ("=False" if flag[1] else "=")
-
-    return _FLAG.sub(keyword, _SETTING.sub("", message).replace("=true", "=True"))
 
 
 def path_of(given: str | Path, where: str, hint: str) -> Location:
@@ -335,7 +300,6 @@ def native(table: pa.Table, like: Any) -> Any:
     return table if name == "pyarrow" else nw.from_arrow(table, backend=cast(Any, name)).to_native()
 
 
-@in_python
 def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
     """Return findings as a frame with one row each.
 

@@ -7,7 +7,6 @@ table.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, Signature
@@ -15,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
-from pydantic.fields import FieldInfo
 
-from clinveil.api.frames import NoteRoles, arrow, in_python, known_patients, local_path_of, scratch
-from clinveil.core import Finding, InputError, NotesSettings, Say, UsageError
+from clinveil.api.frames import NoteRoles, arrow, known_patients, local_path_of, scratch
+from clinveil.core import Finding, InputError, NotesSettings, Say, Setting, Settings, UsageError
 
 if TYPE_CHECKING:
     from clinveil.attacks import Attack, Context
@@ -162,10 +160,6 @@ COLUMNS = (
     " frames and files. Roles: `text`, `id`, `patient`, `label` and `keep` (one or more); usual"
     " names need no entry. `preset`, `encoding` and `max_note_bytes` say how files are read."
 )
-NOT_SETTINGS = frozenset({*NotesSettings.model_fields, "seed", "quiet", "force", "out"})
-"""Flags of the command that are arguments in Python (`columns`, `seed`), or that concern its
-output.
-"""
 
 
 def as_function(
@@ -183,7 +177,6 @@ def as_function(
     """
     signature = _signature(required, optional)
 
-    @in_python
     def function(*args: Any, **keywords: Any) -> list[Finding]:
         try:
             bound = signature.bind(*args, **keywords)
@@ -221,8 +214,11 @@ def _signature(required: Sequence[str], optional: Sequence[str]) -> Signature:
     )
 
 
-def documentation(help: str, inputs: Mapping[str, str], settings: Mapping[str, FieldInfo]) -> str:
-    """Return a docstring from the help text, name -> help of each input, and the settings."""
+def documentation(help: str, inputs: Mapping[str, str], *models: type[Settings]) -> str:
+    """Return a docstring from the help text, name -> help of each input, and the settings.
+
+    Column roles and the seed are arguments in Python, and output of a command has no function.
+    """
     lines = [
         help,
         "",
@@ -230,18 +226,18 @@ def documentation(help: str, inputs: Mapping[str, str], settings: Mapping[str, F
         *(f"    {name}: {text}" for name, text in inputs.items()),
         f"    {COLUMNS}",
     ]
-    own = [_setting(name, field) for name, field in settings.items() if name not in NOT_SETTINGS]
+    own = [
+        _line_of(one)
+        for model in models
+        for name, one in model.declared().items()
+        if not (NotesSettings in one.owners or name == "seed")
+        if one.affects != "call" or name == "workers"
+    ]
     return "\n".join([*lines, *(["", "Settings:", *own] if own else [])])
 
 
-def _setting(name: str, field: FieldInfo) -> str:
-    """Return a line with name, default and help of a setting; other settings are named as in
-    Python.
-    """
-    default = "" if field.default in (None, ()) else f" ({field.default!r})"
-    text = re.sub(
-        r"--([a-z][a-z-]*[a-z])",
-        lambda found: f"`{found[1].replace('-', '_')}`",
-        field.description or "",
-    )
-    return f"    {name}{default}: {text}"
+def _line_of(setting: Setting) -> str:
+    """Return a line with name, default and help of a setting."""
+    default = setting.field.default
+    shown = "" if default in (None, ()) else f" ({default!r})"
+    return f"    {setting.name}{shown}: {setting.field.description}"

@@ -10,10 +10,10 @@ from warnings import warn
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from clinveil.api.frames import NoteRoles, Notes, in_python, known_patients, scratch, table_of
+from clinveil.api.frames import NoteRoles, Notes, known_patients, scratch, table_of
 from clinveil.api.spans import spans_like, triple
 from clinveil.channel import ChannelSettings
-from clinveil.core import InputWarning, Key, UsageError, load_settings
+from clinveil.core import InputWarning, Key, Settings, UsageError, flattened, group, load_settings
 from clinveil.scale import serial
 from clinveil.vectors import VectorSettings
 
@@ -63,7 +63,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         self.columns = columns
         self.settings = settings
 
-    @in_python
     def fit(self, notes: Notes = None, y: Any = None) -> Self:
         """Create the key, and read patients, policy and tagger.
 
@@ -85,7 +84,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
             warn(self._engine.policy.warning, InputWarning, stacklevel=3)
         return self
 
-    @in_python
     def transform(self, notes: Notes) -> Any:
         """Return notes of the same type with detected identifiers treated (an Arrow table for a
         path).
@@ -97,7 +95,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         corpus, back = _opened(notes, self.columns)
         return back([treated.batch for treated in self._treated(corpus)])
 
-    @in_python
     def find(self, text: str, patient: str = "") -> list[Span]:
         """Return the identifiers of one text: sorted spans in code points with `label`, `detector`,
         `score` and `why`.
@@ -112,7 +109,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         """
         return list(self._fitted()._engine.find(text, patient))
 
-    @in_python
     def find_all(self, notes: Notes) -> Any:
         """Return the identifiers of many notes, including names propagated over a patient's notes
         as in `transform`.
@@ -132,7 +128,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
             notes, [one for done in self._treated(corpus) for one in done.spans or ()]
         )
 
-    @in_python
     def treat(
         self, text: str, spans: Iterable[Span | tuple[int, int, str]], patient: str = ""
     ) -> str:
@@ -168,6 +163,13 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         return self if hasattr(self, "_engine") else self.fit()
 
 
+class ObfuscatorSettings(Settings):
+    """Settings of `Obfuscator`."""
+
+    vectors: VectorSettings = group(VectorSettings)
+    channel: ChannelSettings = group(ChannelSettings)
+
+
 class Obfuscator(TransformerMixin, BaseEstimator):
     """Replace every word of notes with a random near neighbour (paper A, Algorithm 1); numbers and
     punctuation are
@@ -184,8 +186,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         seed: of the training. workers: threads; with one, training is reproducible bit by bit for
             every algorithm.
         columns: `text`, `id`, `patient`, `keep`, …: the column roles of a frame.
-        settings: any other field of `VectorSettings` and `ChannelSettings` by name (epochs,
-            algorithm, layout, …).
+        settings: other settings of `vectors` and `channel`: `{"vectors": {"epochs": 2}}`.
 
     Attributes (after `fit`):
         channel_, vectors_, neighbours_: P(output | input), and the data it was built from. key_:
@@ -213,30 +214,28 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self.columns = columns
         self.settings = settings
 
-    @in_python
     def fit(self, notes: Notes, y: Any = None) -> Self:
         """Train vectors on notes, unless given, and build the channel.
 
         Raises InputError for invalid notes, fewer than 50 patients (unless
-        `settings={"allow_small": True}`) or too few possible output words; UsageError for unknown
-        settings.
+        `settings={"channel": {"allow_small": True}}`) or too few possible output words; UsageError
+        for unknown settings.
         """
         from clinveil.channel import build_channel
         from clinveil.vectors import at_hand, count_words
 
         corpus, _ = _opened(notes, self.columns)
-        how = load_settings(ChannelSettings, {"n": self.n, **self._those(ChannelSettings)})
+        settings = self._settings()
         self.key_ = _key(self.key)
         with scratch() as folder:
-            self.vectors_: Vectors = self._vectors(corpus, folder)
+            self.vectors_: Vectors = self._vectors(corpus, settings.vectors, folder)
             if self.vectors is not None:
                 self.vectors_ = at_hand(self.vectors_, count_words(corpus, folder))
-        built = build_channel(self.vectors_, how, threads=self.workers)
+        built = build_channel(self.vectors_, settings.channel, threads=self.workers)
         self.channel_: Channel = built[0]
         self.neighbours_: Neighbours = built[1]
         return self
 
-    @in_python
     def transform(self, notes: Notes) -> Any:
         """Return notes of the same type with every word replaced (an Arrow table for a path).
 
@@ -252,27 +251,21 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         _warn_skipped(one.tally.skipped for one in done)
         return back([one.batch for one in done])
 
-    def _vectors(self, corpus: Corpus, folder: Path) -> Vectors:
+    def _vectors(self, corpus: Corpus, settings: VectorSettings, folder: Path) -> Vectors:
         from clinveil.vectors import load_vectors, train
 
         if self.vectors is None:
-            how = load_settings(VectorSettings, self._those(VectorSettings))
-            return train(corpus, how, seed=self.seed, workers=self.workers, scratch=folder)
+            return train(corpus, settings, seed=self.seed, workers=self.workers, scratch=folder)
         return (
             load_vectors(Path(self.vectors))
             if isinstance(self.vectors, str | Path)
             else self.vectors
         )
 
-    def _those(self, model: type[VectorSettings] | type[ChannelSettings]) -> dict[str, Any]:
-        """Return the settings of one model. Raises UsageError for unknown names."""
-        known = {*VectorSettings.flags(), *ChannelSettings.flags()}
-        given_ = dict(self.settings or {})
-        if unknown := sorted(given_.keys() - known):
-            raise UsageError(
-                f"unknown setting {unknown[0]}", hint="docs/reference.md lists the names"
-            )
-        return {name: value for name, value in given_.items() if name in model.flags()}
+    def _settings(self) -> ObfuscatorSettings:
+        """Return all settings. Raises UsageError for unknown names."""
+        given = flattened(ObfuscatorSettings, self.settings or {})
+        return load_settings(ObfuscatorSettings, {"channel.n": self.n, **given})
 
 
 def _key(key: Any) -> Key:

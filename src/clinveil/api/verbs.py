@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import warn
 
-from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, in_python, path_of, scratch
+from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, path_of, scratch
 from clinveil.core import (
     InputWarning,
     Location,
@@ -16,6 +16,7 @@ from clinveil.core import (
     Say,
     Settings,
     UsageError,
+    flattened,
     load_settings,
     refuse_remote,
     workplace,
@@ -32,7 +33,6 @@ S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
-@in_python
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
     """Train word vectors on notes; reproducible by seed (CBOW and fastText only with one worker).
 
@@ -52,7 +52,6 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
         return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
-@in_python
 def release(
     notes: Notes,
     out: str | Path,
@@ -73,9 +72,10 @@ def release(
         vectors: pretrained word vectors to use instead of training on the notes.
         reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
         say: receives the lines that the command prints to stderr, for example `print`.
-        options: other flags of `clinveil release --help`, with underscores, and settings: `label`,
-            `n`, …; tables as dictionaries (`lm={"model": "lstm"}`). `workers` is 1 here; with more,
-            a script needs `if __name__ == "__main__":`.
+        options: other flags of `clinveil release --help`, with underscores: `label`, `patients`, …;
+            groups of settings as dictionaries (`lm={"model": "lstm"}`); `settings` has any of them
+            (`settings={"vectors": {"dim": 50}}`). `workers` is 1 here; with more, a script needs
+            `if __name__ == "__main__":`.
 
     Returns `refused`, `gates`, `findings`, and the paths `folder.release`, which may leave, and
     `folder.vault`, which never may.
@@ -104,7 +104,6 @@ def _failed(outcome: Outcome) -> str:
     return f"no release was written: a gate failed ({failed}); see gates and folder.vault"
 
 
-@in_python
 def compare(
     notes: Notes,
     out: str | Path,
@@ -139,7 +138,6 @@ def compare(
         )
 
 
-@in_python
 def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
     """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError
     if it is none.
@@ -185,17 +183,23 @@ def _on_disk(
 
 
 def _settings(
-    kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any], config: Path | None = None
+    model: type[S], options: Mapping[str, Any], more: Mapping[str, Any], config: Path | None = None
 ) -> S:
-    """Return settings from keyword arguments; a single value is accepted for settings with several
-    values.
+    """Return settings from keyword arguments.
+
+    A keyword is a setting of the top level, a column role, or a flag of the command; `settings` has
+    others by name or nested. A single value is accepted for settings with several values.
     """
-    flags = kind.flags()
-    several = {
-        name for name in options if name in flags and get_origin(flags[name].annotation) is tuple
-    }
-    given_ = {k: (v,) if k in several and isinstance(v, str) else v for k, v in options.items()}
-    return load_settings(kind, {**given_, **more}, config)
+    words = " ".join(model.FLAGS.values()).split()
+    short = {name.rpartition(".")[2]: name for name in words if name in model.declared()}
+    short |= {name: f"notes.{name}" for name in NotesSettings.model_fields}
+    nested = dict(options)
+    given_ = flattened(model, nested.pop("settings", {}))
+    given_ |= flattened(model, {short.get(name, name): v for name, v in nested.items()})
+    given_ |= {f"notes.{name}": value for name, value in more.items()}
+    several = [name for name in given_ if model.declared()[name].takes_several]
+    given_ |= {name: (given_[name],) for name in several if isinstance(given_[name], str)}
+    return load_settings(model, given_, config)
 
 
 def _warning(say: Say | None) -> Say:

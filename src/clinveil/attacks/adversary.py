@@ -26,7 +26,7 @@ from clinveil.channel import (
     ReleasedNote,
     mechanism_of,
 )
-from clinveil.core import Doubles, Ints, Registry, Settings, first_paragraph
+from clinveil.core import Doubles, Ints, Members, Settings, first_paragraph
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -218,7 +218,14 @@ class Adversary(Settings):
         return all(available.get(need, True) for need in self.knowledge)
 
 
-adversaries: Registry[type[Adversary]] = Registry("adversary", "clinveil.attacks.adversaries")
+adversaries: Members[type[Adversary]] = Members(
+    "adversary",
+    {
+        "bigram": "clinveil.attacks.adversaries.bigram:Bigram",
+        "known-pairs": "clinveil.attacks.adversaries.known_pairs:KnownPlaintext",
+        "own-vectors": "clinveil.attacks.adversaries.own_vectors:OwnVectors",
+    },
+)
 """All adversaries by name."""
 
 

@@ -180,7 +180,20 @@ class Attack(Settings):
 
 attacks: Registry[type[Attack]] = Registry(
     "attack",
-    *(f"clinveil.attacks.{package}" for package in ("vectors", "channel", "text", "models")),
+    {
+        "adversary-suite": "clinveil.attacks.channel.adversary_suite:AdversarySuite",
+        "association": "clinveil.attacks.vectors.association:Association",
+        "canaries": "clinveil.attacks.models.canaries:Canaries",
+        "copies": "clinveil.attacks.text.copies:Copies",
+        "identifiers": "clinveil.attacks.text.identifiers:Identifiers",
+        "inference": "clinveil.attacks.text.inference:Inference",
+        "inversion": "clinveil.attacks.channel.inversion:Inversion",
+        "leaveout": "clinveil.attacks.models.leaveout:LeaveOneOut",
+        "linkage": "clinveil.attacks.text.linkage:Linkage",
+        "membership": "clinveil.attacks.models.membership:Membership",
+        "names": "clinveil.attacks.vectors.names:Names",
+        "uniqueness": "clinveil.attacks.text.uniqueness:Uniqueness",
+    },
 )
 """All attacks, by the name used on the command line and in the report."""
 

@@ -51,7 +51,7 @@ class WordObfuscator:
         policy = channel.policy
         if policy.background > 0 and not channel.has_output[channel.unknown]:
             raise InputError(
-                "background draws need a pool of common words", hint="use --unknown pool"
+                "background draws need a pool of common words", hint="use channel.unknown=pool"
             )
         if not channel.outputs_are_words:
             why = "an output of the channel is not a single word in lookup form"

@@ -108,14 +108,14 @@ def output_floor(
     if n_patients < FEWEST_PATIENTS and not allow_small:
         raise InputError(
             f"the notes describe {n_patients} patients; at least {FEWEST_PATIENTS} are required",
-            hint="pass more notes, or --set allow_small=true",
+            hint="pass more notes, or --set channel.allow_small=true",
         )
     mask = (patients >= min_patients) & usable(vectors.words)
     if (eligible := int(mask.sum())) < need:
         raise InputError(
             f"{eligible} words occur in the notes of {min_patients} or more patients; {need} are"
             " required",
-            hint="pass more notes, a smaller N or a smaller --min-patients",
+            hint="pass more notes, a smaller N or a smaller channel.min_patients",
         )
     return mask
 

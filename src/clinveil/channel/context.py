@@ -51,7 +51,7 @@ def with_context(
     if rows.size < fewest:
         raise InputError(
             f"{rows.size} words may be written; a model of word sequences needs {fewest}",
-            hint="pass more notes, a smaller --min-patients, or --set mechanism=neighbours",
+            hint="pass more notes, a smaller channel.min_patients, or channel.mechanism=neighbours",
         )
     ids = ids_of(channel, rows)
     tables = tables_of(channel)

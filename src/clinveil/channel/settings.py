@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from clinveil.channel.policy import Layout, Numbers, WritingPolicy
-from clinveil.core import Settings, flag
+from clinveil.core import Affects, Settings, setting
 
 
 class NeighbourRange(BaseModel):
@@ -39,6 +47,7 @@ class NeighbourRange(BaseModel):
             raise ValueError("the range must not end before its start")
         return self
 
+    @model_serializer
     def __str__(self) -> str:
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
@@ -49,39 +58,46 @@ N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
 class ChannelSettings(Settings):
     """Settings of word replacement (paper A, Algorithm 1, and extensions)."""
 
-    n: N = flag(
+    AFFECTS: ClassVar[Affects] = "treatment"
+    n: N = setting(
         "3-14", "Neighbours to draw from: 5, or a range 3-14 from which N is drawn.", short="-n"
     )
-    layout: Layout = flag(
+    layout: Layout = setting(
         "plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines."
     )
-    numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
-    drop_words: Path | None = flag(None, "File of words to drop, one per line.")
-    drop_stop_words: bool = flag(False, "Drop English function words, except negations.")
-    mechanism: Literal["neighbours", "contextual"] = flag(
+    numbers: Numbers = setting(
+        "drop", "Drop numbers, or write one # per digit; they are never kept."
+    )
+    drop_words: Path | None = setting(None, "File of words to drop, one per line.", secret="path")
+    drop_stop_words: bool = setting(False, "Drop English function words, except negations.")
+    mechanism: Literal["neighbours", "contextual"] = setting(
         "neighbours", "Draw each word by itself, or in the context of the words written before."
     )
-    background: float = flag(
+    background: float = setting(
         0.0,
         "Share of words that do not follow the note: common words, or words of the language model.",
         ge=0,
         le=1,
     )
-    context_strength: float = flag(
+    context_strength: float = setting(
         1.0, "Weight of the context among the neighbours of a word (contextual).", ge=0, le=2
     )
-    ngram_patients: int = flag(
+    ngram_patients: int = setting(
         5, "Patients that must share a word sequence of the language model (contextual).", ge=2
     )
-    unknown: Literal["pool", "drop"] = flag(
+    unknown: Literal["pool", "drop"] = setting(
         "pool", "Replace a word without a vector by a common word, or drop it."
     )
-    min_patients: int = flag(5, "Never release a word used by fewer patients.", ge=1)
-    keep_words: Path | None = flag(
-        None, "File of words to leave unchanged, one per line; the report shows the cost."
+    min_patients: int = setting(5, "Never release a word used by fewer patients.", ge=1)
+    keep_words: Path | None = setting(
+        None,
+        "File of words to leave unchanged, one per line; the report shows the cost.",
+        secret="path",
     )
-    allow_small: bool = flag(
-        False, "Allow fewer than 50 patients (paper A: not for small data sets)."
+    allow_small: bool = setting(
+        False,
+        "Allow fewer than 50 patients (paper A: not for small data sets).",
+        affects="notes",
     )
 
     @property
@@ -105,7 +121,7 @@ class ChannelSettings(Settings):
     @model_validator(mode="after")
     def _fitting(self) -> Self:
         if self.background and self.unknown == "drop":
-            raise ValueError("--background requires --unknown pool")
+            raise ValueError("background requires unknown=pool")
         return self
 
     @field_validator("n")

@@ -7,7 +7,6 @@ A command lists which of its settings are flags. All settings are read from `--c
 from __future__ import annotations
 
 import inspect
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -18,17 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
-from clinveil.cli import groups, progress
+from clinveil.cli import progress
 from clinveil.cli.options import JsonOut, NotesOrQuery, SetKeys, config_option, in_panel, option
 from clinveil.cli.refusals import parser_class
 from clinveil.core import (
-    ClinveilError,
     NotesSettings,
+    Setting,
     Settings,
     UsageError,
     config_names,
     first_paragraph,
-    flag_name,
     load_settings,
 )
 
@@ -82,15 +80,17 @@ def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-    from pydantic.fields import FieldInfo
 
     from clinveil.core import Finding
 
 S = TypeVar("S", bound=Settings)
-COLUMNS = ("text", "id", "patient", "label")
+COLUMNS = ("notes.text", "notes.id", "notes.patient", "label", "notes.label")
 """Roles of columns: flags of every command that reads notes."""
 Flags = str | Mapping[str, str] | None
-"""Names of settings that are flags, or panel of the help page -> names; None for all settings."""
+"""Names of settings that are flags, or panel of the help page -> names; None for all settings.
+
+Other words of a panel are arguments and options of the function.
+"""
 WITHOUT_CONFIG = ("attack ", "evaluate ")
 """Commands with few settings, which `--set` gives; they have no `--config`."""
 
@@ -157,36 +157,29 @@ class Command(Generic[S]):
         self.help = first_paragraph(function.__doc__)
         self.takes_config = settings is not None and not name.startswith(WITHOUT_CONFIG)
 
-    def flags(self) -> dict[str, FieldInfo]:
-        """Return the settings that are flags, in the order of the help page."""
-        fields = self.settings.flags() if self.settings else {}
-        if self.panels is None:
-            return fields
-        names = [name for panel in self.panels.values() for name in panel.replace("-", "_").split()]
-        if "patient" in fields:
+    def flags(self) -> dict[str, Setting]:
+        """Return the settings that are flags by parameter name, in the order of the help page."""
+        declared = self.settings.declared() if self.settings else {}
+        names = list(declared)
+        if self.panels is not None:
+            names = [name for panel in self.panels.values() for name in panel.split()]
             names = [*(name for name in COLUMNS if name not in names), *names]
-        return {name: fields[name] for name in names if name in fields}
+        return {declared[name].last: declared[name] for name in names if name in declared}
 
     def __call__(self, arguments: Mapping[str, Any]) -> None:
         """Run the function with the parsed arguments."""
         rest = dict(arguments)
-        typed = {}
+        typed: dict[str, Any] = {}
         flags = self.flags()
-        for name in flags:
-            value = rest.pop(name)
-            typed[name] = tuple(value) if isinstance(value, list) else value
-        typed = {name: value for name, value in typed.items() if value not in (None, ())}
+        for parameter, setting in flags.items():
+            value = rest.pop(parameter)
+            if value not in (None, ()) and value != []:
+                typed[setting.name] = tuple(value) if isinstance(value, list) else value
         sets = rest.pop("set_keys", None) or ()
-        try:
-            settings = load_settings(
-                self.settings or Settings, typed, rest.pop("config", None), sets
-            )
-            run = Run(self.name, settings, rest.pop("json", None) if self.findings else None)
-            with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
-                self.function(run, **given)
-        except ClinveilError as error:
-            self._name_settings(error)
-            raise
+        settings = load_settings(self.settings or Settings, typed, rest.pop("config", None), sets)
+        run = Run(self.name, settings, rest.pop("json", None) if self.findings else None)
+        with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
+            self.function(run, **given)
         if "seed" in vars(run):
             again = f"--seed {run.seed}" if "seed" in flags else f"--set seed={run.seed}"
             run.say(f"seed {run.seed} (public: {again} repeats this run)")
@@ -212,10 +205,9 @@ class Command(Generic[S]):
             else []
         )
         made += [("json", JsonOut)] if self.findings else []
-        made += [(name, option(name, field)) for name, field in self.flags().items()]
-        if self.settings and (
-            self.panels is None or self.settings.flags().keys() - self.flags().keys()
-        ):
+        flags = self.flags()
+        made += [(parameter, option(setting)) for parameter, setting in flags.items()]
+        if self.settings and len(self.settings.declared()) > len(flags):
             if self.takes_config:
                 made.append(("config", config_option(config_names(self.settings))))
             made.append(("set_keys", SetKeys))
@@ -233,32 +225,14 @@ class Command(Generic[S]):
         ]
         if self.panels is None or "" in self.panels:
             return parameters
-        order = [
-            (name, panel)
-            for panel, names in self.panels.items()
-            for name in names.replace("-", "_").split()
-        ]
+        order = [(name, panel) for panel, names in self.panels.items() for name in names.split()]
         known = {parameter.name.removesuffix("_keys"): parameter for parameter in parameters}
-        placed = [in_panel(known.pop(name), panel) for name, panel in order if name in known]
+        placed = [
+            in_panel(known.pop(last), panel)
+            for name, panel in order
+            if (last := name.rpartition(".")[2]) in known
+        ]
         return [*known.values(), *placed]
-
-    def _name_settings(self, error: ClinveilError) -> None:
-        """Write `--set name` in an error in place of each flag that this command does not have."""
-        if self.settings is None:
-            return
-        flags = self.flags()
-        fields = {flag_name(name, field): name for name, field in self.settings.flags().items()}
-        only_set = {flag: name for flag, name in fields.items() if name not in flags}
-
-        def written(match: re.Match[str]) -> str:
-            flag, *values = match.groups()
-            if flag not in only_set:
-                return match[0]
-            value = "".join(filter(None, values)).strip()
-            return f"--set {only_set[flag]}" + (f"={value}" if value else "")
-
-        option = r"(?<![\w-])(--[a-z][\w-]*)(?:=(\w[\w.:]*\w|\w)|( (?:[\d.]+|[A-Z]{2,})(?![\w-])))?"
-        error.args = tuple(re.sub(option, written, str(text)) for text in error.args)
 
 
 def command(
@@ -267,7 +241,7 @@ def command(
     """Make a function a command.
 
     Args:
-        name: as typed, such as `attack copies`; our own commands are in a file of the last word.
+        name: as typed, such as `attack copies`.
         settings: keys of `--set` and of the file that `--config` names.
         flags: names of the settings that are flags too (default: all), or panel of the help page ->
             names.
@@ -275,9 +249,6 @@ def command(
     """
 
     def make(function: Callable[..., None]) -> Command[S]:
-        made = Command(name, function, settings, flags=flags, findings=findings)
-        group, _, own = name.rpartition(" ")
-        (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
-        return made
+        return Command(name, function, settings, flags=flags, findings=findings)
 
     return make

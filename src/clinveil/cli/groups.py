@@ -1,23 +1,15 @@
-"""The tree of commands: a folder is a group, and a command's file is imported when the command is
-called.
-"""
+"""The tree of commands: each with its line on the help page, and imported when it is called."""
 
 from __future__ import annotations
 
-import ast
+from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from clinveil.core import Registry, UsageError, first_paragraph
-
-PACKAGE = "clinveil.cli.commands"
-TOP = "demo inspect init-config deidentify validate review reidentify release compare verify report"
-TOP += " embed attack evaluate"
+from clinveil.core import Members, UsageError
 
 
 class Parsed(Protocol):
@@ -34,28 +26,82 @@ class Parsed(Protocol):
         ...
 
 
-COMMANDS: Registry[Parsed] = Registry("command", PACKAGE, first=tuple(TOP.split()))
-"""Commands and groups of the top level; other distributions add theirs as entry points of
-`clinveil.commands`.
-"""
-GROUPS: dict[str, Registry[Parsed]] = {}
-"""The commands of each imported group; other distributions use entry points of
-`clinveil.attack_commands` etc.
-"""
+class Entry(NamedTuple):
+    """A command or group: "module:attribute" below `clinveil.cli.commands`, and its help line."""
+
+    path: str
+    help: str
+
+
+class Commands(Members[Parsed]):
+    """The commands of a group; `helps`: the line of each on the help page."""
+
+    def __init__(self, kind: str, entries: Mapping[str, Entry]) -> None:
+        paths = {name: f"clinveil.cli.commands.{entry.path}" for name, entry in entries.items()}
+        super().__init__(kind, paths)
+        self.helps = {name: entry.help for name, entry in entries.items()}
+
+    def help(self, name: str) -> str:
+        """Return the line of a command on the help page, without importing our own commands."""
+        return self.helps[name] if name in self.helps else self.get(name).help
+
+
+COMMANDS = Commands(
+    "command",
+    {
+        "demo": Entry(
+            "demo:demo", "Generate invented notes, release them, and print three released lines."
+        ),
+        "inspect": Entry(
+            "inspect:inspect", "Describe notes: counts, columns, language and markup."
+        ),
+        "init-config": Entry(
+            "init_config:init_config",
+            "Write a commented TOML file with every setting of a command.",
+        ),
+        "deidentify": Entry(
+            "deidentify:deidentify", "Detect identifiers in notes and remove, replace or tag them."
+        ),
+        "validate": Entry("validate:validate", "Estimate recall without annotated notes."),
+        "review": Entry(
+            "review:review", "Correct detected identifiers, or judge a sample, in a local browser."
+        ),
+        "reidentify": Entry(
+            "reidentify:reidentify",
+            "Restore original text from an encrypted crosswalk; the reason is logged.",
+        ),
+        "release": Entry(
+            "release:release", "Make a release of notes and check it before it may leave."
+        ),
+        "compare": Entry(
+            "compare:compare",
+            "Compare all kinds of release on the same notes, by utility and risk.",
+        ),
+        "verify": Entry(
+            "verify:verify",
+            "Check a release's hashes, schema and manifest, or the audit log of a vault.",
+        ),
+        "report": Entry("report:report", "Write the report of a finished release again."),
+        "embed": Entry("embed:embed", "Train word vectors on notes."),
+        "attack": Entry(
+            "attack:GROUP",
+            "Attack notes, word vectors or language models before they are released.",
+        ),
+        "evaluate": Entry(
+            "evaluate:GROUP",
+            "Measure the utility of protected notes or of vectors trained on them.",
+        ),
+    },
+)
+"""Commands and groups of the top level."""
 
 
 class Group:
-    """A group of commands, defined in the `__init__.py` of its folder.
+    """A group of commands."""
 
-    Args:
-        name: as typed, such as `attack`.
-    """
-
-    def __init__(self, name: str, help: str, members: Registry[Parsed]) -> None:
+    def __init__(self, help: str, members: Commands) -> None:
         self.help = help
         self.members = members
-        GROUPS[name] = members
-        COMMANDS.register(name)(self)
 
     def parser(self) -> TyperGroup:
         """Return the parser of the group."""
@@ -70,12 +116,7 @@ class Group:
         return typer.main.get_group(app)
 
 
-def members_of(group: str, *first: str) -> Registry[Parsed]:
-    """Return the commands in a group's folder, those of `first` before the others."""
-    return Registry(f"{group} command", f"{PACKAGE}.{group}", first=first)
-
-
-def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
+def group_class(members: Commands) -> type[TyperGroup]:
     """Return the parser class of a group of these commands."""
 
     class LazyGroup(TyperGroup):
@@ -89,14 +130,7 @@ def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
             """Return a placeholder with the command's line on the help page."""
             if cmd_name not in members:
                 return None
-            # The first docstring line of our files, without an import; `help` of others.
-            module = members.module(cmd_name)
-            spec = find_spec(module) if module else None
-            if spec is None or spec.origin is None:
-                summary = members.get(cmd_name).help
-            else:
-                tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-                summary = first_paragraph(ast.get_docstring(tree)).rpartition("`: ")[2]
+            summary = members.help(cmd_name)
             return TyperCommand(cmd_name, help=summary, short_help=summary)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
-from pydantic.fields import FieldInfo
 
 from clinveil.core import (
     QUIET,
@@ -19,15 +18,13 @@ from clinveil.core import (
     InputError,
     LabelledNotesSettings,
     Location,
+    Setting,
     Settings,
     UsageError,
     as_location,
-    extra_of,
-    flag_name,
     group,
     read_findings,
     refuse_remote,
-    registry_of,
 )
 
 if TYPE_CHECKING:
@@ -122,25 +119,25 @@ def in_panel(parameter: Parameter, panel: str) -> Parameter:
     return parameter.replace(annotation=Annotated[kind, shown])
 
 
-def option(name: str, field: FieldInfo) -> Any:
-    """Return the option of a field."""
-    extra = extra_of(field)
-    dashed = flag_name(name, field).removeprefix("--")
-    registry = registry_of(field)
-    single = None if get_origin(field.annotation) is tuple else registry  # a choice of one name
-    kind: Any = _flag_type(field.annotation) if single is None else Literal[single.names()]
-    on_by_default = kind is bool and field.default is True
-    flags = [
-        f"--{dashed}/--no-{dashed}" if on_by_default else f"--{dashed}",
-        str(extra.get("short", "")),
-    ]
+def option(setting: Setting) -> Any:
+    """Return the option of a setting."""
+    field = setting.field
+    members = setting.declared.members
+    single = members is not None and not setting.takes_several
+    kind: Any = Literal[members.names()] if members and single else _flag_type(field.annotation)
     default = field.default
+    flags = [
+        f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
+        if kind is bool and default is True
+        else setting.flag,
+        setting.declared.short,
+    ]
     shown: str | bool = (
         "on" if default is True else False if default in (None, (), False) else str(default)
     )
     help = field.description or ""
-    if registry is not None and get_origin(field.annotation) is tuple:
-        names = f" One or more of {', '.join(registry.names())}."
+    if members is not None and setting.takes_several:
+        names = f" One or more of {', '.join(members.names())}."
         help += names if len(help + names) <= WIDTH else ""
     return Annotated[kind | None, typer.Option(*filter(None, flags), help=help, show_default=shown)]
 

@@ -43,13 +43,13 @@ class ShownWork:
     Attributes:
         time: of the stage, or of the count if there is no stage.
         label: of the stage.
-        what: the unit of the count.
+        unit: the unit of the count.
         count: progress of the count.
     """
 
     time: Countdown
     label: str = ""
-    what: str = ""
+    unit: str = ""
     count: Countdown | None = None
 
     def line(self) -> str:
@@ -66,7 +66,7 @@ class ShownWork:
                 if not self.label and (self.count.rate or 0) >= 1
                 else ""
             )
-            parts.insert(0, f"{self.count.done:,}{of} {self.what}{rate}")
+            parts.insert(0, f"{self.count.done:,}{of} {self.unit}{rate}")
         return (f"{self.label}: " if self.label else "") + ", ".join(parts)
 
 
@@ -99,25 +99,25 @@ class Speaker:
             yield
 
     @contextmanager
-    def count(self, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    def count(self, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
         """Show the number of finished items, their rate and the remaining time."""
         stage = self._work
         count = Countdown(total)
         if stage is None:
-            with self._showing(ShownWork(count, what=what, count=count)):
+            with self._showing(ShownWork(count, unit=unit, count=count)):
                 yield count.update
             return
         # Shown again after a count within a count, as of a first pass.
         outer = (
-            stage.what,
+            stage.unit,
             stage.count,
         )
-        stage.what = what
+        stage.unit = unit
         stage.count = count
         try:
             yield count.update
         finally:
-            stage.what, stage.count = outer
+            stage.unit, stage.count = outer
 
     @contextmanager
     def _showing(self, work: ShownWork) -> Iterator[None]:

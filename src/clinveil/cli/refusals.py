@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from clinveil.core import Settings, UsageError, extra_of, keys_of
+from clinveil.core import Settings, UsageError
 
 
 def parser_class(name: str, settings: type[Settings] | None) -> type[TyperCommand]:
@@ -54,26 +54,23 @@ def _refusal(
     flags: Sequence[str],
     settings: type[Settings] | None,
 ) -> UsageError:
-    keys = {name: field for name, (_, _, field) in keys_of(settings).items()} if settings else {}
-    shorts = {
-        str(extra_of(field).get("short")): name for name, field in keys.items() if "." not in name
-    }
-    name = shorts.get(option) or option.lstrip("-").replace("-", "_")
-    off = name.startswith("no_") and name not in keys
-    name = name.removeprefix("no_") if off else name
-    if name in keys:
+    declared = settings.declared() if settings else {}
+    positive = option.replace("--no-", "--", 1)
+    names = {name: (one.flag, f"--{name}", one.declared.short) for name, one in declared.items()}
+    meant = [name for name, written in names.items() if {option, positive} & {*written}]
+    if meant:
         after = [typed[place + 1] for place, word in enumerate(typed[:-1]) if word == option]
         joined = [word.partition("=")[2] for word in typed if word.startswith(f"{option}=")]
         value = next((value for value in (*joined, *after) if not value.startswith("--")), "VALUE")
-        value = value if keys[name].annotation is not bool else "false" if off else "true"
-        return UsageError(
-            f"{option} is a setting of {command}, not a flag", hint=f"use --set {name}={value}"
-        )
-    dashed = [f"--{key.replace('_', '-')}" for key in keys if "." not in key]
-    near = get_close_matches(option, [*flags, *dashed], n=1)
+        if declared[meant[0]].field.annotation is bool:
+            value = "true" if option == positive else "false"
+        hint = " or ".join(f"--set {name}={value}" for name in meant)
+        return UsageError(f"{option} is a setting of {command}, not a flag", hint=f"use {hint}")
+    by_flag = {one.flag: name for name, one in declared.items()}
+    near = get_close_matches(option, [*flags, *by_flag], n=1)
     if not near:
         return UsageError(
             f"{command} has no option {option}", hint=f"see clinveil {command} --help"
         )
-    shown = near[0] if near[0] in flags else f"--set {near[0].lstrip('-').replace('-', '_')}"
+    shown = near[0] if near[0] in flags else f"--set {by_flag[near[0]]}"
     return UsageError(f"{command} has no option {option}", hint=f"did you mean {shown}?")

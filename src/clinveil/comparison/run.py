@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from clinveil.comparison.results import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.comparison.settings import Candidate, CompareSettings, candidates
+from clinveil.comparison.table import write_outputs
 from clinveil.core import (
-    Finding,
     FolderKind,
     InputError,
     Location,
@@ -34,14 +34,12 @@ from clinveil.core import (
 from clinveil.corpus import Corpus, open_corpus, open_text, rows
 from clinveil.phi import patients_of
 from clinveil.releases import Outcome, dry_run, release
-from clinveil.releases.producer import producers
+from clinveil.releases.kinds import producers
 from clinveil.utility import read_pairs
+from clinveil.vectors import VectorSettings
 
 MARK = "SECRET.txt"
 RUNS = "runs"
-TABLE = "table.md"
-FINDINGS = "findings.json"
-PAGE = "compare.html"
 SECRET = """SECRET: all of this comparison. It must not leave.
 
 runs/ holds a run for each release that was compared, made with a public seed, so that anyone can
@@ -53,63 +51,6 @@ _KIND = FolderKind(
 )
 FEWEST = 2  # patients with a public text
 SEED_GATE = "no test seed"  # always fails in a comparison
-
-
-@dataclass(frozen=True)
-class MeasuredRelease:
-    """What was measured of one release.
-
-    Attributes:
-        name, kind: of the release. findings: all of its findings. seconds: wall time.
-        distinct: different words in the released notes.
-        gates: how many gates had each outcome. failed: names of failed gates, without the test
-            seed's.
-        why: the reason where the release could not be made; then there are no findings.
-    """
-
-    name: str
-    kind: str
-    findings: tuple[Finding, ...] = field(default=(), repr=False)
-    seconds: float = 0.0
-    distinct: int = 0
-    gates: Mapping[str, int] = field(default_factory=dict)
-    failed: tuple[str, ...] = ()
-    why: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**vars(self), "findings": [finding.as_dict() for finding in self.findings]}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredRelease:
-        """The result of `as_dict`. Raises TypeError, ValueError or KeyError for anything else."""
-        return cls(
-            name=data["name"],
-            kind=data["kind"],
-            findings=tuple(Finding.from_dict(item) for item in data["findings"]),
-            seconds=data["seconds"],
-            distinct=data["distinct"],
-            gates=data["gates"],
-            failed=tuple(data["failed"]),
-            why=data["why"],
-        )
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The result of `clinveil compare`.
-
-    Attributes:
-        settings: what was compared how. n_notes, n_patients: of the notes. releases: one for each
-            row of the table.
-        folder: where table, page and findings are; all of it is secret.
-    """
-
-    settings: CompareSettings
-    n_notes: int
-    n_patients: int
-    releases: tuple[MeasuredRelease, ...]
-    folder: Path
 
 
 def compare_releases(
@@ -128,8 +69,6 @@ def compare_releases(
         UsageError: no label, settings that do not fit, or `out` is something else. InputError:
             notes that do not fit, for example of fewer than 50 patients.
     """
-    from clinveil.comparison.table import write_outputs
-
     settings.refuse()
     refuse_nested(OUT=out, NOTES=notes)
     source = _source(notes, settings)
@@ -271,7 +210,7 @@ class _Measurements:
 
     def _question(self, candidate: Candidate) -> str:
         settings = candidate.settings
-        return run_hash(settings, settings.identifiers.patients, *self.inputs)
+        return run_hash(settings, *self.inputs)
 
     def measure(self, candidate: Candidate, vectors: Path | None, say: Say) -> MeasuredRelease:
         """Make a release, measure it, and record the result."""
@@ -305,9 +244,10 @@ def _training(candidate: Candidate) -> str:
     """
     settings = candidate.settings
     vectors = candidate.settings.vectors
-    if "vectors" not in producers.get(settings.kind).uses or any(vectors.places().values()):
+    if VectorSettings not in producers.get(settings.kind).settings or vectors.more_text:
         return ""
-    return json.dumps([vectors.flat(), settings.identifiers.flat(), settings.phi], sort_keys=True)
+    trained = [vectors.record(), settings.identifiers.record(), settings.phi]
+    return json.dumps(trained, sort_keys=True)
 
 
 def _measured_release(candidate: Candidate, outcome: Outcome, seconds: float) -> MeasuredRelease:

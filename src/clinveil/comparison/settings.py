@@ -14,13 +14,12 @@ from clinveil.core import (
     NotesSettings,
     Settings,
     UsageError,
-    choice,
-    flag,
     group,
     load_settings,
+    setting,
 )
 from clinveil.releases import ReleaseSettings
-from clinveil.releases.producer import producers
+from clinveil.releases.kinds import producers
 from clinveil.utility.classifiers import classifiers
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
@@ -42,27 +41,33 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 class CompareSettings(Settings):
     """Settings of `clinveil compare`."""
 
-    label: str | None = flag(
+    label: str | None = setting(
         None, "Column to classify by, required: utility is measured on it.", min_length=1
     )
     notes: NotesSettings = group(NotesSettings)
-    patients: Path | None = flag(
-        None, "Known patients (patients.parquet): their identifiers are searched for."
+    patients: Path | None = setting(
+        None,
+        "Known patients (patients.parquet): their identifiers are searched for.",
+        secret="path",
     )
-    pairs: tuple[Path, ...] = flag((), "Word pairs with human similarity scores; repeatable.")
-    kind: tuple[str, ...] = choice(producers, (), "Compare only these kinds; repeatable.")
-    setting: tuple[str, ...] = flag(
-        (), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set, or config; repeatable."
+    pairs: tuple[Path, ...] = setting(
+        (), "Word pairs with human similarity scores; repeatable.", secret="path"
     )
-    public: Path | None = flag(
-        None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1."
+    kind: tuple[str, ...] = setting((), "Compare only these kinds; repeatable.", members=producers)
+    public: Path | None = setting(
+        None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1.", secret="path"
     )
-    known: Path | None = flag(None, "Public texts about the patients, for linkage.")
-    model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
+    known: Path | None = setting(
+        None, "Public texts about the patients, for linkage.", secret="path"
+    )
+    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=classifiers)
     workers: int = WORKERS
-    seed: int = flag(1, "Public seed of all draws.", ge=0, le=2**31 - 1)
+    seed: int = setting(1, "Public seed of all draws.", ge=0, le=2**31 - 1)
     force: bool = FORCE
     quiet: bool = QUIET
+    setting: tuple[str, ...] = setting(
+        (), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set, or config; repeatable."
+    )
 
     def refuse(self) -> None:
         """Raise UsageError for settings that do not fit together."""
@@ -70,7 +75,8 @@ class CompareSettings(Settings):
             raise UsageError("no label to measure utility on", hint="pass --label COLUMN")
         if not self.model:
             raise UsageError(
-                "no classifier selected", hint="pass --model " + " or ".join(classifiers.names())
+                "no classifier selected",
+                hint="pass --set model=NAME, of " + ", ".join(classifiers.names()),
             )
 
 
@@ -122,7 +128,7 @@ def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
         notes=how.notes,
         label=(how.label,),
         keep=(),
-        patients=how.patients,
+        identifiers={"patients": how.patients},
         model=how.model,
         seed=how.seed,
         workers=how.workers,

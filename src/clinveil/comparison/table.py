@@ -14,7 +14,7 @@ from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
 from clinveil.attacks import AdversaryRow, Holding, Target, above_chance, adversary_table
-from clinveil.comparison.run import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
+from clinveil.comparison.results import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.core import Finding, private_text, write_findings
 from clinveil.report import NONE, bare, environment
 

@@ -25,13 +25,13 @@ class ClinveilError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        self.what = what
+    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+        self.problem = problem
         self.where = where
         self.hint = hint
-        place = f"{where}: " if where else ""
+        prefix = f"{where}: " if where else ""
         suggestion = f" ({hint})" if hint else ""
-        super().__init__(" ".join(f"{place}{what}{suggestion}".split()))
+        super().__init__(" ".join(f"{prefix}{problem}{suggestion}".split()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The constructor of a subclass may take other arguments.
@@ -103,14 +103,19 @@ class MissingExtra(ClinveilError):
     """An optional library, or one of its requirements, is not installed (exit 6); the message
     contains the pip line.
 
-    `more`: other software to install, in words.
+    `other_software`: other software to install, in words.
     """
 
     exit_code = 6
 
-    def __init__(self, library: str, extra: str, *, pip: str = "", more: str = "") -> None:
+    def __init__(
+        self, library: str, extra: str, *, pip: str = "", other_software: str = ""
+    ) -> None:
         line = pip or f"pip install 'clinveil[{extra}]'"
-        super().__init__(f"{library} is not installed", hint=f"{line}; {more}" if more else line)
+        super().__init__(
+            f"{library} is not installed",
+            hint=f"{line}; {other_software}" if other_software else line,
+        )
 
 
 def install_signal_handlers() -> None:

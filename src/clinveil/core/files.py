@@ -56,8 +56,8 @@ class Maker:
             raise UsageError("the output folder exists as a file", where=folder.name, hint=HINT)
         if not any(folder.iterdir()):
             return
-        found = read_json(folder / MARKER)
-        marker = found if isinstance(found, dict) else {}
+        marker = read_json(folder / MARKER)
+        marker = marker if isinstance(marker, dict) else {}
         listed: Any = marker.get("files")
         fits = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
         if not fits or (marker.get("schema"), marker.get("command")) != (SCHEMA, self.command):
@@ -90,11 +90,11 @@ def refuse_more(folder: Path, files: Iterable[str], expected: Iterable[str]) -> 
     """Raise UsageError, with the number of files, if a folder contains files that are not in
     `expected`.
     """
-    if more := len(set(files) - set(expected)):
-        what = f"{more} files" if more > 1 else "a file"
+    if extra := len(set(files) - set(expected)):
+        problem = f"{extra} files" if extra > 1 else "a file"
         hint = "move them elsewhere or use another path"
         raise UsageError(
-            f"contains {what} that clinveil did not write", where=folder.name, hint=hint
+            f"contains {problem} that clinveil did not write", where=folder.name, hint=hint
         )
 
 
@@ -301,8 +301,8 @@ def _refuse_nested(paths: Mapping[str, Location | None]) -> None:
                 hint="use different paths",
             )
         if any(_same(parent, outer) for parent in path.parents):
-            what = f"{role} is inside {outer_role}"
-            raise UsageError(what, where=path.name, hint="use a path outside it")
+            problem = f"{role} is inside {outer_role}"
+            raise UsageError(problem, where=path.name, hint="use a path outside it")
 
 
 def _same(left: Path, right: Path) -> bool:
@@ -342,12 +342,12 @@ def locked(path: Path, of: Path | None = None, wait: float = 0.0) -> Iterator[No
     hence foreign.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    place = (of or path.parent).absolute().name
+    folder_name = (of or path.parent).absolute().name
     until = time.monotonic() + wait
-    while (descriptor := _lock(path, place)) is None:
+    while (descriptor := _lock(path, folder_name)) is None:
         if time.monotonic() >= until:
             raise UsageError(
-                "another run is using this folder", where=place, hint="wait until it ends"
+                "another run is using this folder", where=folder_name, hint="wait until it ends"
             )
         time.sleep(0.05)
     try:
@@ -358,9 +358,9 @@ def locked(path: Path, of: Path | None = None, wait: float = 0.0) -> Iterator[No
         os.close(descriptor)
 
 
-def _lock(path: Path, place: str) -> int | None:
+def _lock(path: Path, folder_name: str) -> int | None:
     """Return the descriptor of a locked file, or None if another run holds it."""
-    descriptor = _open_lock(path, place)
+    descriptor = _open_lock(path, folder_name)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -370,7 +370,7 @@ def _lock(path: Path, place: str) -> int | None:
         os.close(descriptor)
         hint = "use a path on another file system"
         raise UsageError(
-            "this file system does not support file locks", where=place, hint=hint
+            "this file system does not support file locks", where=folder_name, hint=hint
         ) from None
     # The previous run may have removed the file between our open and our lock.
     with suppress(FileNotFoundError):
@@ -380,9 +380,11 @@ def _lock(path: Path, place: str) -> int | None:
     return None
 
 
-def _open_lock(path: Path, place: str) -> int:
+def _open_lock(path: Path, folder_name: str) -> int:
     foreign = UsageError(
-        f"contains a {path.name} that clinveil did not write", where=place, hint="move it elsewhere"
+        f"contains a {path.name} that clinveil did not write",
+        where=folder_name,
+        hint="move it elsewhere",
     )
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

@@ -28,14 +28,14 @@ class Progress:
     """The state of a training.
 
     Attributes:
-        step: steps done. best: lowest validation loss so far, inf without one. best_look: number of
-            the best validation, from 1. looks: the loss of each validation.
+        step: steps done. best: lowest validation loss so far, inf without one. best_validation:
+            number of the best validation, from 1. validation_losses: of all validations.
     """
 
     step: int = 0
     best: float = math.inf
-    best_look: int = 0
-    looks: list[float] = field(default_factory=list)
+    best_validation: int = 0
+    validation_losses: list[float] = field(default_factory=list)
 
 
 class Trainer(ABC, Generic[N, B]):
@@ -44,7 +44,7 @@ class Trainer(ABC, Generic[N, B]):
     Attributes:
         clip_norm, clip_value: largest norm of the gradient, or largest value in it; None for no
             limit.
-        look_every: steps between validations; each epoch ends with one in any case.
+        validate_every: steps between validations; each epoch ends with one in any case.
         patience: validations without improvement before training ends.
         check_every: steps between checks of the training loss; a check makes a GPU wait.
         seed: each step draws its dropout from (seed, step) alone; None uses the current state of
@@ -57,7 +57,7 @@ class Trainer(ABC, Generic[N, B]):
 
     clip_norm: float | None = None
     clip_value: float | None = None
-    look_every: int | None = None
+    validate_every: int | None = None
     patience: float = math.inf
     check_every: int = 1
     seed: int | None = None
@@ -153,7 +153,7 @@ class Trainer(ABC, Generic[N, B]):
             self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"
         )
 
-    def look(self) -> None:
+    def validate_now(self) -> None:
         """Measure the validation loss, store the weights if they are the best, and stop when
         patience is exhausted.
         """
@@ -163,13 +163,13 @@ class Trainer(ABC, Generic[N, B]):
         progress = self.progress
         if not math.isfinite(value):
             raise self.diverged(f"the {self.judged_by} is not finite", progress.step - 1)
-        progress.looks.append(value)
+        progress.validation_losses.append(value)
         lower = value < progress.best
         wins = self.wins(lower)
         if lower:
             progress.best = value
         if wins:
-            progress.best_look = len(progress.looks)
+            progress.best_validation = len(progress.validation_losses)
             self.keep()
         self._waited = 0 if lower or wins else self._waited + 1
         if self._waited >= self.patience:
@@ -178,8 +178,8 @@ class Trainer(ABC, Generic[N, B]):
     def diverged(self, problem: str, step: int) -> InputError:
         """Return an error that names the step at which training diverged."""
         rate = self.optimizer.param_groups[0]["lr"]
-        place = f"step {step + 1:,} of {self.steps:,}, learning rate {rate:g}"
-        return InputError(f"{problem} at {place}", hint=self.hint)
+        progress = f"step {step + 1:,} of {self.steps:,}, learning rate {rate:g}"
+        return InputError(f"{problem} at {progress}", hint=self.hint)
 
     def _step(self) -> None:
         progress = self.progress
@@ -203,9 +203,9 @@ class Trainer(ABC, Generic[N, B]):
         if (
             epoch
             or self.stopped
-            or (self.look_every is not None and progress.step % self.look_every == 0)
+            or (self.validate_every is not None and progress.step % self.validate_every == 0)
         ):
-            self.look()
+            self.validate_now()
 
     def _update(self, loss: Tensor) -> None:
         rate = self.rate_at(self.progress.step)

@@ -10,58 +10,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from glob import has_magic
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.stores import ENVIRONMENT, URL, failing, file_system, refuse_url
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", re.DOTALL)
 # A URL after `Path` collapsed its slashes; a drive has one letter.
 _COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-# Options that a URL may have; any other one may be a secret.
-_OPTIONS = frozenset(
-    {"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"}
-)
-_OPTIONS |= {
-    f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")
-}
-_ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
-_ENVIRONMENT = (
-    "AWS_ENDPOINT_URL_S3",
-    "AWS_ENDPOINT_URL",
-    "AWS_REGION",
-    "AWS_DEFAULT_REGION",
-    "AWS_ACCESS_KEY_ID",
-)
-_TIMEOUT = 10.0
-_ATTEMPTS = 3
-# Patterns of store errors (Arrow has no types for them) with our message and hint.
-_ERRORS = (
-    (
-        r"NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound",
-        "the bucket does not exist",
-        "check its name",
-    ),
-    (
-        (
-            r"ACCESS_DENIED|Forbidden|status 403|HTTP status"
-            r" 40[13]|INVALID_ACCESS_KEY|SIGNATURE|PermissionError|EXPIRED"
-        ),
-        "the store denied access",
-        "check the credentials and permissions of this account",
-    ),
-    (
-        r"NETWORK_CONNECTION|curlCode|[Cc]onnect|[Tt]imed? ?out|resolve host|Broken pipe|SLOW_DOWN",
-        "the store cannot be reached",
-        "check the URL and the network, or try again later",
-    ),
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +37,7 @@ class RemotePath:
     url: str
 
     def __post_init__(self) -> None:
-        _refuse(self.url)
+        refuse_url(self.url)
 
     @property
     def name(self) -> str:
@@ -131,8 +91,8 @@ class RemotePath:
         scheme, host, _, query = self._parts_of_url
         with failing(self.name):
             # One per process, because connections do not survive a fork, and per environment.
-            return _system(
-                scheme, host, query, os.getpid(), tuple(map(os.environ.get, _ENVIRONMENT))
+            return file_system(
+                scheme, host, query, os.getpid(), tuple(map(os.environ.get, ENVIRONMENT))
             ), _path(self)
 
     def child(self, relative: str) -> RemotePath:
@@ -156,7 +116,7 @@ class RemotePath:
 
     @property
     def _parts_of_url(self) -> tuple[str, str, str, str]:
-        match = _URL.fullmatch(self.url)
+        match = URL.fullmatch(self.url)
         assert match is not None
         return match[1].lower(), match[2], match[3], match[4] or ""
 
@@ -178,7 +138,7 @@ def as_location(path: str | Location) -> Location:
     """Return the local or remote path that a user passed; `file://` is local. Raises UsageError
     like `RemotePath`.
     """
-    if isinstance(path, str) and _URL.fullmatch(path):
+    if isinstance(path, str) and URL.fullmatch(path):
         return (
             Path(path.removeprefix("file://")) if path.startswith("file:///") else RemotePath(path)
         )
@@ -306,59 +266,6 @@ def listing(location: RemotePath) -> Iterator[str]:
         )
 
 
-@contextmanager
-def failing(where: str) -> Iterator[None]:
-    """Turn errors of a store in the block into InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise failure(error, where) from None
-    except ValueError:  # also Arrow's own
-        raise UsageError(
-            "not a valid URL", where=where, hint="use for example s3://bucket/notes/*.parquet"
-        ) from None
-
-
-def failure(error: BaseException, where: str) -> InputError:
-    """Return our error for an error of a store; the original message may quote names in the
-    store.
-    """
-    text = f"{type(error).__name__} {error}"
-    for pattern, what, hint in _ERRORS:
-        if re.search(pattern, text):
-            return InputError(what, where=where, hint=hint)
-    return InputError("the store could not read it", where=where, hint="check the URL")
-
-
-def is_failure_of_store(error: BaseException) -> bool:
-    """Return whether an error concerns the store, and not a damaged file."""
-    return any(re.search(pattern, f"{type(error).__name__} {error}") for pattern, *_ in _ERRORS)
-
-
-def _refuse(url: str) -> None:
-    """Raise UsageError for a URL with a password or unknown options."""
-    match = _URL.fullmatch(url)
-    if not match:
-        raise UsageError("not a valid URL", hint="use for example s3://bucket/notes/*.parquet")
-    if ":" in match[2].partition("@")[0] and "@" in match[2]:
-        hint = "remove it; set the store's own environment variables, profile or role instead"
-        raise UsageError("the URL contains a password", where=f"{match[1]}://…", hint=hint)
-    if unknown := _options(match[4] or "").keys() - _OPTIONS:
-        what = f"{len(unknown)} unknown {'options' if len(unknown) > 1 else 'option'} in the URL"
-        raise UsageError(
-            what,
-            where=f"{match[1]}://…",
-            hint=f"supported: {', '.join(sorted(_OPTIONS))}; no secrets",
-        )
-
-
-def _options(query: str) -> dict[str, str]:
-    return {
-        key: value
-        for key, _, value in (option.partition("=") for option in query.split("&") if option)
-    }
-
-
 def _path(location: RemotePath) -> str:
     """Return the path within the file system."""
     scheme, host, key, _ = location._parts_of_url
@@ -369,70 +276,27 @@ def _path(location: RemotePath) -> str:
     return f"{host}{key}".rstrip("/")
 
 
-@cache
-def _system(scheme: str, host: str, query: str, *_: Any) -> Any:
-    from pyarrow import fs
-
-    options = _options(query)
-    if scheme == "s3":
-        return _s3(fs, host, options)
-    if scheme not in _ARROW:
-        raise UsageError(
-            f"unsupported URL scheme {scheme}://", hint=f"use one of {', '.join(sorted(_ARROW))}"
-        )
-    try:
-        url = f"{'gs' if scheme == 'gcs' else scheme}://{host}/" + f"?{query}" * bool(query)
-        return fs.FileSystem.from_uri(url)[0]
-    except (OSError, NotImplementedError) as error:
-        if "libjvm" in str(error) or "libhdfs" in str(error):
-            hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as for Hadoop's tools"
-            raise UsageError("hdfs:// needs Java and Hadoop's library", hint=hint) from None
-        raise
-
-
-def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
-    default = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL"))
-    address = options.get("endpoint_override") or default
-    scheme_of_endpoint, _, host = (address or "").rpartition("://")
-    region = (
-        options.get("region")
-        or os.environ.get("AWS_REGION")
-        or os.environ.get("AWS_DEFAULT_REGION")
-    )
-    if not address and not region:
-        region = fs.resolve_s3_region(bucket)
-    retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
-    return fs.S3FileSystem(
-        anonymous=options.get("anonymous") == "true",
-        region=region,
-        endpoint_override=host.rstrip("/") if address else None,
-        scheme=(options.get("scheme") or scheme_of_endpoint or "https") if address else None,
-        connect_timeout=_TIMEOUT,
-        retry_strategy=retry,
-    )
-
-
 def _regex(pattern: str) -> str:
     """Return a glob pattern as a regular expression; a folder that matches includes everything
     below it.
     """
     translated = ""
-    at = 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
+    position = 0
+    while position < len(pattern):
+        if pattern.startswith("**/", position):
             translated = translated + r"(?:[^/]+/)*"
-            at = at + 3
-        elif pattern.startswith("**", at):
+            position = position + 3
+        elif pattern.startswith("**", position):
             translated = translated + ".*"
-            at = at + 2
-        elif pattern[at] == "*":
+            position = position + 2
+        elif pattern[position] == "*":
             translated = translated + "[^/]*"
-            at = at + 1
-        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
-            inner = pattern[at + 1 : end].replace("\\", "\\\\")
+            position = position + 1
+        elif pattern[position] == "[" and (end := pattern.find("]", position + 2)) > 0:
+            inner = pattern[position + 1 : end].replace("\\", "\\\\")
             translated = f"{translated}[{'^' + inner[1:] if inner[0] == '!' else inner}]"
-            at = end + 1
+            position = end + 1
         else:
-            translated = translated + re.escape(pattern[at])
-            at = at + 1
+            translated = translated + re.escape(pattern[position])
+            position = position + 1
     return translated + "(?:/.*)?"

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import lru_cache
 from html.entities import html5
 from typing import NamedTuple
+
+from clinveil.core.markup_map import Markup
 
 _IN_LINES = """a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label
  mark nobr q s samp small span strike strong sub sup time tt u var wbr"""
@@ -108,97 +108,6 @@ _SPECIFICATION = re.compile(
     re.IGNORECASE,
 )
 _GAP = "\n\0\n"  # between hidden lines; no detector crosses a NUL
-
-
-@dataclass(frozen=True)
-class Markup:
-    """The text of a marked-up note, with a map to offsets in the note; its repr contains no text.
-
-    The map consists of segments of the text, each with a range of the source. Offsets within an
-    exact segment differ by a constant; each character of another segment has the whole range.
-
-    Attributes:
-        source: the note. text: main section and hidden lines. main: length of the main section.
-        dropped: ranges of `script` and `style` elements in the source.
-    """
-
-    source: str = field(repr=False)
-    text: str = field(repr=False)
-    main: int
-    dropped: tuple[tuple[int, int], ...] = field(repr=False)
-    _starts: Sequence[int] = field(repr=False)  # of the segments, in the text
-    _ranges: Sequence[tuple[int, int]] = field(repr=False)  # in the source
-    _exact: Sequence[bool] = field(repr=False)
-    _hidden: int = field(repr=False)  # index of the first hidden segment
-    # Source range, and the tag without attributes.
-    _tags: Sequence[tuple[int, int, str]] = field(repr=False)
-
-    @property
-    def visible(self) -> str:
-        """The main section, without white space at its ends."""
-        return self.text[: self.main].strip()
-
-    def to_source(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range in the note of a non-empty range of the text."""
-        if start < self.main < end:
-            end = self.main
-        first = self._offset(start)[0]
-        last = self._offset(end - 1)[1]
-        return first, max(last, first + 1)
-
-    def _offset(self, position: int) -> tuple[int, int]:
-        """Return the range in the note of one character of the text."""
-        index = bisect_right(self._starts, position) - 1
-        start, end = self._ranges[index]
-        if not self._exact[index]:
-            return start, end
-        offset = start + position - self._starts[index]
-        return offset, offset + 1
-
-    def to_text(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range in the text of a range in the note; an empty one if the text has none of
-        it.
-        """
-        found = self._within(0, self._hidden, start, end)
-        return (
-            found
-            if found[0] < found[1]
-            else self._within(self._hidden, len(self._starts), start, end)
-        )
-
-    def _within(self, low: int, high: int, start: int, end: int) -> tuple[int, int]:
-        """Return the range in the text of a range in the note, among some segments."""
-        first = bisect_right(self._ranges, start, low, high, key=lambda part: part[1])
-        last = bisect_left(self._ranges, end, low, high, key=lambda part: part[0])
-        if first >= last:
-            return 0, 0
-        begin = self._starts[first]
-        if self._exact[first]:
-            begin += max(0, start - self._ranges[first][0])
-        stop = self._starts[last] if last < len(self._starts) else len(self.text)
-        if self._exact[last - 1]:
-            stop = (
-                self._starts[last - 1]
-                + min(end, self._ranges[last - 1][1])
-                - self._ranges[last - 1][0]
-            )
-        return begin, max(begin, stop)
-
-    def tags(self, start: int, end: int) -> str:
-        """Return the tags within a range of the note, without their attributes."""
-        first = bisect_left(self._tags, start, key=lambda tag: tag[0])
-        last = bisect_right(self._tags, end, lo=first, key=lambda tag: tag[1])
-        return "".join(tag for _, _, tag in self._tags[first:last])
-
-    def escaped(self, start: int, text: str) -> str:
-        """Return a text as written at an offset of the note: with references, also for quotes in an
-        attribute.
-        """
-        return html.escape(text, quote=self._is_hidden(start))
-
-    def _is_hidden(self, start: int) -> bool:
-        first, last = self._within(0, self._hidden, start, start + 1)
-        return first == last
 
 
 def is_markup(text: str) -> bool:
@@ -302,35 +211,21 @@ class _Reader:
                 token = _REST
                 continue
             name = (match["name"] or "").lower()
-            if (
-                name
-                and name not in _HTML
-                and name not in ends
-                and not match["attributes"].endswith("/")
-            ):
+            unknown = name and name not in _HTML and name not in ends
+            if unknown and not match["attributes"].endswith("/"):
                 scan = match.start() + 1  # a word in angle brackets
                 continue
             if match["escapes"] is not None:
-                decoded, scan = _decoded(match)
-                if decoded:
-                    self._copy(position, match.start())
-                    self._begin(decoded[0], match.start())
-                    self._add(decoded, match.start(), scan, exact=False)
-                    position = scan
+                position, scan = self._reference(match, position)
                 continue
             self._copy(position, match.start())
-            position = scan
             if name in _DROPPED and not match["closing"] and ends.get(name, 0) >= scan:
-                scan = position = self._drop(name, match.start(), scan)
+                scan = self._drop(name, match.start(), scan)
             elif name:
                 self._tag(match, name)
-            elif enclosed and match["data"] is not None:
-                self._copy(*match.span("data"))
             else:
-                kind = "comment" if enclosed else "declaration"
-                start, end = match.span(kind)
-                if kind == "comment" or not _SPECIFICATION.fullmatch(source, start, end):
-                    self._hidden.append(_Hidden(start, end))
+                self._data(match, enclosed=enclosed)
+            position = scan
         self._copy(position, len(source))
         main = self._length
         hidden = len(self._starts)
@@ -347,6 +242,28 @@ class _Reader:
             hidden,
             self._tags,
         )
+
+    def _reference(self, match: re.Match[str], position: int) -> tuple[int, int]:
+        """Add the characters of a reference, after the text from `position` on.
+
+        Returns where the text that follows begins, and where the search continues.
+        """
+        decoded, end = _decoded(match)
+        if not decoded:
+            return position, end
+        self._copy(position, match.start())
+        self._begin(decoded[0], match.start())
+        self._add(decoded, match.start(), end, exact=False)
+        return end, end
+
+    def _data(self, match: re.Match[str], *, enclosed: bool) -> None:
+        """Add a CDATA section as text, a comment or a declaration as a hidden line."""
+        if enclosed and match["data"] is not None:
+            self._copy(*match.span("data"))
+            return
+        start, end = match.span("comment" if enclosed else "declaration")
+        if enclosed or not _SPECIFICATION.fullmatch(self.source, start, end):
+            self._hidden.append(_Hidden(start, end))
 
     def _drop(self, name: str, start: int, inside: int) -> int:
         """Leave out an element; return its end."""
@@ -384,16 +301,16 @@ class _Reader:
             self._begin(self.source[start], start)
             self._add(self.source[start:end], start, end, exact=True)
 
-    def _begin(self, first: str, at: int) -> None:
+    def _begin(self, first: str, offset: int) -> None:
         """Separate words that only a tag within the line separates: `<b>Name</b><i>Smith</i>`."""
         if self._joint and self._last.islower() and (first.isupper() or first.isdigit()):
-            self._add(" ", at, at, exact=False)
+            self._add(" ", offset, offset, exact=False)
         self._joint = False
 
-    def _separate(self, sign: str, at: int) -> None:
+    def _separate(self, sign: str, offset: int) -> None:
         self._joint = False
         if self._last != "\n" and not (sign == "\t" and self._last == "\t"):
-            self._add(sign, at, at, exact=False)
+            self._add(sign, offset, offset, exact=False)
 
     def _tag(self, match: re.Match[str], name: str) -> None:
         start, end = match.span()
@@ -429,29 +346,34 @@ class _Reader:
 
     def _attributes(self, match: re.Match[str], name: str) -> Iterator[_Hidden]:
         """Yield the values of a tag's attributes, each with the name of what it describes."""
-        found = list(_ATTRIBUTE.finditer(self.source, *match.span("attributes")))
+        attributes = list(_ATTRIBUTE.finditer(self.source, *match.span("attributes")))
         named = next(
-            (one[one.lastgroup or 0] for one in found if one["name"].lower() == "name"), ""
+            (
+                attribute[attribute.lastgroup or 0]
+                for attribute in attributes
+                if attribute["name"].lower() == "name"
+            ),
+            "",
         )
-        for one in found:
-            kind = one.lastgroup or "name"
-            start, end = one.span(kind)
-            key = one["name"].lower()
-            looks = key in _LOOKS and _LOOK.fullmatch(self.source, start, end)
+        for attribute in attributes:
+            kind = attribute.lastgroup or "name"
+            start, end = attribute.span(kind)
+            key = attribute["name"].lower()
+            is_appearance = key in _LOOKS and _LOOK.fullmatch(self.source, start, end)
             defined = key.startswith(("xmlns", "xsi:")) and _SPECIFICATION.fullmatch(
                 self.source, start, end
             )
-            if start == end or looks or defined:
+            if start == end or is_appearance or defined:
                 continue
             if kind == "name":  # an attribute without a value
                 yield _Hidden(start, end)
                 continue
-            before = f"{named if named and key in ('value', 'content') else one['name']}: "
+            before = f"{named if named and key in ('value', 'content') else attribute['name']}: "
             after = ""
             if name not in _HTML:
-                before = f'<{match["name"]} {one["name"]}="'
+                before = f'<{match["name"]} {attribute["name"]}="'
                 after = '"/>'
-            yield _Hidden(start, end, before, after, one.span("name"), decode=True)
+            yield _Hidden(start, end, before, after, attribute.span("name"), decode=True)
 
     def _line(self, line: _Hidden) -> None:
         """Add one hidden line."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from clinveil.core.compiling import at_most_cores
 from clinveil.core.errors import MissingExtra, UsageError
-from clinveil.core.registry import Registry
+from clinveil.core.registry import Members
 
 if TYPE_CHECKING:
     import torch
@@ -30,19 +30,19 @@ def need_torch() -> None:
         raise MissingExtra("PyTorch", "neural")
 
 
-def found_in(registry: Registry[T], name: str) -> T:
-    """Return a registry's entry. Raises UsageError for an unknown name, MissingExtra if its file
+def found_in(members: Members[T], name: str) -> T:
+    """Return a member. Raises UsageError for an unknown name, MissingExtra if its file
     needs PyTorch.
     """
     try:
-        return registry.get(name)
+        return members.get(name)
     except ModuleNotFoundError:
         need_torch()
         raise
 
 
 def device_named(name: str) -> torch.device:
-    """Return the device of `--device`: `cpu`, `cuda` or `cuda:1`. Raises UsageError if it is
+    """Return a PyTorch device: `cpu`, `cuda` or `cuda:1`. Raises UsageError if it is
     unknown or not present.
     """
     need_torch()
@@ -50,21 +50,19 @@ def device_named(name: str) -> torch.device:
 
     kind = name.partition(":")[0]
     if kind not in ("cpu", "cuda"):
-        raise UsageError(f"--device={name}: unknown device", hint="use cpu, cuda or cuda:1")
+        raise UsageError(f"device={name}: unknown device", hint="use cpu, cuda or cuda:1")
     if kind == "cuda" and not torch.cuda.is_available():
         raise UsageError(
-            f"--device={name}: PyTorch finds no GPU on this machine", hint="use --device=cpu"
+            f"device={name}: PyTorch finds no GPU on this machine", hint="use device=cpu"
         )
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(
-            f"--device={name}: unknown device", hint="use cpu, cuda or cuda:1"
-        ) from None
+        raise UsageError(f"device={name}: unknown device", hint="use cpu, cuda or cuda:1") from None
     if device.index is not None and kind == "cuda" and device.index >= torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise UsageError(
-            f"--device={name}: this machine has {count} GPUs, numbered from 0",
+            f"device={name}: this machine has {count} GPUs, numbered from 0",
             hint="use a lower number",
         )
     return device

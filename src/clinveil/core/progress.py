@@ -20,7 +20,7 @@ class Showing(Protocol):
     """A `Say` that can show a count, and which stage of a plan is running."""
 
     def count(
-        self, what: str, total: int | None = None
+        self, unit: str, total: int | None = None
     ) -> AbstractContextManager[Callable[[int], None]]:
         """Return a function that takes the number of items done so far."""
 
@@ -78,7 +78,7 @@ class Countdown:
 
 def track(
     items: Iterable[T],
-    what: str,
+    unit: str,
     say: Say,
     total: int | None = None,
     size: Callable[[T], int] = lambda _: 1,
@@ -89,13 +89,13 @@ def track(
     An item of an iterator counts when it arrives, as the iterator has done the work.
 
     Args:
-        what: what is counted, in the plural. total: their number, if known.
+        unit: what is counted, in the plural. total: their number, if known.
     """
     if not isinstance(say, Showing):
         yield from items
         return
     waiting = isinstance(items, Sized)
-    with say.count(what, total) as show:
+    with say.count(unit, total) as show:
         done = 0
         for item in items:
             done += size(item)
@@ -107,7 +107,7 @@ def track(
 
 
 @contextmanager
-def steps(what: str, say: Say) -> Iterator[Callable[[int, int], None]]:
+def steps(unit: str, say: Say) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that takes (done, total) of some work and shows it if `say` can."""
     if not isinstance(say, Showing):
         yield lambda done, all_: None
@@ -117,7 +117,7 @@ def steps(what: str, say: Say) -> Iterator[Callable[[int, int], None]]:
 
         def step(done: int, all_: int) -> None:
             if not show:
-                show.append(stack.enter_context(say.count(what, all_)))
+                show.append(stack.enter_context(say.count(unit, all_)))
             show[0](done)
 
         yield step

@@ -1,103 +1,87 @@
-"""Registries: each detector, format, mechanism, … is one file that other code looks up by name."""
+"""Members of a set, such as the kinds of release: dotted paths by name, imported on first use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from clinveil.core.errors import UsageError
 
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
-    """Implementations of one protocol, by name; a file is imported when its name is first looked
-    up.
-
-    An entry is a file of the registry's packages (hyphens for underscores; files that begin with an
-    underscore are ignored), a `register` call at run time, or an entry point of another
-    distribution in the group `clinveil.KINDs`. Built-in entries take precedence over entry points
-    of the same name.
+class Members(Generic[T]):
+    """Implementations of one protocol by name, in the order of help texts.
 
     Args:
-        kind: the singular noun for an entry, used in messages and in the entry points' group.
-        packages: the packages with the built-in entries; each file calls `register` with its own
-            name.
-        first: names listed first, in this order; the others follow alphabetically.
+        kind: the singular noun for a member, used in messages.
+        paths: name -> "module:attribute".
     """
 
-    def __init__(self, kind: str, *packages: str, first: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, paths: Mapping[str, str]) -> None:
         self.kind = kind
-        self._packages = packages
-        self._first = first
-        self._registered: dict[str, T] = {}
-
-    def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers its argument as `name`, replacing an earlier entry."""
-
-        def keep(entry: T) -> T:
-            self._registered[name] = entry
-            return entry
-
-        return keep
-
-    def forget(self, name: str) -> None:
-        """Undo a `register`; for tests."""
-        self._registered.pop(name, None)
+        self.paths = dict(paths)
+        self._loaded: dict[str, T] = {}
 
     def names(self) -> tuple[str, ...]:
-        """Return all names; only the packages themselves are imported."""
-        known = {*self._files(), *self._registered, *self._entry_points()}
-        return (*(name for name in self._first if name in known), *sorted(known - {*self._first}))
-
-    def ours(self) -> frozenset[str]:
-        """Return the names of the built-in entries."""
-        return frozenset(self._files())
-
-    def module(self, name: str) -> str | None:
-        """Return the module of a built-in entry, not imported, or None."""
-        return self._files().get(name)
+        """Return all names, without importing a member."""
+        return tuple(self.paths)
 
     def get(self, name: str) -> T:
-        """Return the entry of a name. Raises UsageError, with all names, if it is unknown."""
-        if name not in self._registered and name in self._files():
-            import_module(self._files()[name])
-        if name not in self._registered and name in self._entry_points():
-            self._registered[name] = self._entry_points()[name].load()
-        if name not in self._registered:
+        """Return a member, imported now. Raises UsageError, with all names, for an unknown one."""
+        if name not in self:
             raise UsageError(
                 f"unknown {self.kind} {name!r}", hint="use one of " + ", ".join(self.names())
             )
-        return self._registered[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
-        """Yield every name with its entry, imported now."""
+        """Yield every name with its member, imported now."""
         return ((name, self.get(name)) for name in self.names())
 
-    def _files(self) -> dict[str, str]:
-        return {
-            name: module for package in self._packages for name, module in _modules(package).items()
-        }
+    def _load(self, name: str) -> Any:
+        module, _, attribute = self.paths[name].partition(":")
+        return getattr(import_module(module), attribute)
+
+
+class Registry(Members[T]):
+    """Members that other distributions can add: built-in ones, then others alphabetically.
+
+    Another member is an entry point in the group `clinveil.KINDs`, or a `register` call at run
+    time. Built-in members take precedence over entry points of the same name.
+    """
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that adds its argument as `name`, instead of an earlier member."""
+
+        def keep(member: T) -> T:
+            self._loaded[name] = member
+            return member
+
+        return keep
+
+    def forget(self, name: str) -> None:
+        """Undo a `register`; for tests."""
+        self._loaded.pop(name, None)
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names, without importing a member."""
+        others = {*self._loaded, *self._entry_points()} - self.paths.keys()
+        return (*self.paths, *sorted(others))
+
+    def _load(self, name: str) -> Any:
+        return super()._load(name) if name in self.paths else self._entry_points()[name].load()
 
     def _entry_points(self) -> dict[str, EntryPoint]:
-        kind = self.kind.replace(" ", "_")
-        return _installed(f"clinveil.{kind[:-1]}ies" if kind.endswith("y") else f"clinveil.{kind}s")
-
-
-@cache
-def _modules(package: str) -> dict[str, str]:
-    """Return the modules of a package by registry name."""
-    modules = (module.name for module in iter_modules(import_module(package).__path__))
-    return {
-        name.replace("_", "-"): f"{package}.{name}" for name in modules if not name.startswith("_")
-    }
+        return _installed(f"clinveil.{self.kind}s")
 
 
 @cache

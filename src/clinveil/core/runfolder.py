@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,8 +52,6 @@ KEY = "key.bin"
 LOCK = "lock"
 ASIDE = ".replaced"
 STATE = "state.json"  # the run's hash and its status
-# They change how a run executes, not its output.
-FREE = frozenset({"workers", "on", "address", "tasks", "quiet", "force"})
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part")  # left by a killed run, see `atomic.workplace`
 
 
@@ -91,20 +89,40 @@ def code_version() -> str:
     )
 
 
-def run_hash(
-    settings: Settings, *inputs: Location | str | None, free: Collection[str] = FREE
-) -> str:
-    """Hash everything that determines a run's output: the code, the relevant settings and the
-    inputs (64 hex digits).
+def content_of(value: Any) -> Any:
+    """Return what a setting with paths contributes to a hash: the content of each file or folder.
+
+    A path may have a name before it, as in `presidio:FOLDER`. A name without a path stays.
+    """
+    if isinstance(value, tuple):
+        return [content_of(path) for path in value]
+    if isinstance(value, str):
+        name, _, path = value.rpartition(":")
+        return [name, fingerprint(Path(path)) or path]
+    return None if value is None else fingerprint(value)
+
+
+def identity(settings: Settings) -> dict[str, Any]:
+    """Return what determines the output, by setting: values, and the content of secret files."""
+    values = settings.named_values()
+    record = settings.record()
+    return {
+        name: content_of(values[name]) if one.declared.secret == "path" else record[name]
+        for name, one in settings.declared().items()
+        if one.affects != "call"
+    }
+
+
+def run_hash(settings: Settings, *inputs: Location | str | None) -> str:
+    """Hash everything that determines a run's output: the code, the settings with their files, and
+    the inputs (64 hex digits).
 
     Args:
         inputs: files and folders, hashed by content, or existing hashes.
-        free: settings to leave out, because they do not change the output or are among the inputs.
     """
-    values = settings.flat(free)
     hashed = [fingerprint(given) if isinstance(given, Location) else given for given in inputs]
     return hashlib.sha256(
-        json.dumps([code_version(), values, hashed], sort_keys=True).encode()
+        json.dumps([code_version(), identity(settings), hashed], sort_keys=True).encode()
     ).hexdigest()
 
 
@@ -274,8 +292,10 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
         return True
     if not force:
         others = " of other notes or settings, or of another version" if status == "running" else ""
-        what = f"contains {_STATUS.get(status, 'a finished run')}{others}"
-        raise UsageError(what, where=root.name, hint="use another path, or --force to replace it")
+        problem = f"contains {_STATUS.get(status, 'a finished run')}{others}"
+        raise UsageError(
+            problem, where=root.name, hint="use another path, or --force to replace it"
+        )
     _refuse_foreign(root, kind, state)
     with locked(folder.vault / LOCK, of=root):
         """No other run is using the folder that is moved."""

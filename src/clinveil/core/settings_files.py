@@ -13,55 +13,44 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import Settings, Values, extra_of, flag_name, sections
+from clinveil.core.settings import Settings, Values, groups_of
 
 S = TypeVar("S", bound=Settings)
 
 
 def load_settings(
-    model: type[S], flags: Mapping[str, Any], config: Path | None = None, sets: Sequence[str] = ()
+    model: type[S],
+    given: Mapping[str, Any],
+    config: Path | None = None,
+    sets: Sequence[str] = (),
 ) -> S:
-    """Return settings from a TOML file, from `--set key=value`, and from flags; a later source
-    wins.
+    """Return settings from a TOML file, from `--set key=value`, and from given values; a later
+    source wins.
 
     Args:
+        given: values by name, `vectors.dim` or nested; None for those that were not given.
         config: a file, or the name of one of `config_names`.
 
     Raises UsageError with one line for the first mistake.
     """
-    keys = keys_of(model)
-    file = _read_toml(keys, config, _config_text(model, config)) if config else {}
+    file = _read_toml(model, config, _config_text(model, config)) if config else {}
     typed: Values = {}
     for text in sets:  # values of one list add up
-        name, value = _assignment(keys, text)
-        if name in typed and _takes_several(keys[name][2].annotation):
+        name, value = _assignment(model, text)
+        if name in typed and _accepts_list(model.declared()[name].field.annotation):
             value = (*_several(typed[name]), *_several(value))
         typed[name] = value
-    given = {name: value for name, value in flags.items() if value is not None}
-    _refuse_foreign(keys, given)
-    sources = {name: f"{name} in {config.name}" for name in file} if config else {}
-    sources |= {name: f"--set {name}" for name in typed}
-    sources |= {name: flag_name(name, keys[name][2]) for name in given}
-    values: Values = {}
-    for name, value in (*file.items(), *typed.items(), *given.items()):
-        into, leaf, _ = keys[name]
-        if name in sections(model, tables=True) and not isinstance(value, Mapping | Settings):
-            raise UsageError(
-                f"{sources[name]} is a table, not a value", hint=f"set its keys, such as {name}.KEY"
-            )
-        (
-            values.setdefault(into, {})
-            if into and isinstance(values.get(into, {}), dict)
-            else values
-        )[leaf] = value
-    model.refuse_given(sources, values)
+    last = {name: value for name, value in flattened(model, given).items() if value is not None}
+    values = {**file, **typed, **last}
+    later = typed.keys() | last.keys()
+    where = {name: config.name for name in file if name not in later} if config else {}
+    model.refuse_given(values, where)
     try:
-        return model.model_validate(values)
+        return model.model_validate(_nested(values))
     except ValidationError as error:
-        raise UsageError(_first_mistake(error, keys)) from None
+        raise UsageError(_first_mistake(error, model)) from None
 
 
 def config_names(model: type[Settings]) -> tuple[str, ...]:
@@ -70,6 +59,83 @@ def config_names(model: type[Settings]) -> tuple[str, ...]:
         return ()
     names = (file.name for file in files(model.CONFIGS).iterdir())
     return tuple(sorted(Path(name).stem for name in names if name.endswith(".toml")))
+
+
+def flattened(
+    model: type[Settings], values: Mapping[str, Any], where: str = "", prefix: str = ""
+) -> Values:
+    """Return values by the names of settings, `vectors.dim`; those of groups may be nested.
+
+    A group may also be an object of its class. Raises UsageError for an unknown name.
+
+    Args:
+        where: source of the values, for messages.
+    """
+    flat: Values = {}
+    for written, value in values.items():
+        name = f"{prefix}{written}"
+        if _group_at(model, name) is None:
+            refuse_unknown(model, name, where)
+            flat[name] = value
+        elif isinstance(value, Settings):
+            given = value.given_values()
+            flat |= {f"{name}.{inner}": inner_value for inner, inner_value in given.items()}
+        elif isinstance(value, Mapping):
+            flat |= flattened(model, value, where, f"{name}.")
+        elif value is not None:
+            raise _no_value_of_group(model, name, where)
+    return flat
+
+
+def refuse_unknown(model: type[Settings], name: str, where: str = "") -> None:
+    """Raise UsageError, with the right name if there is a similar one, for an unknown setting."""
+    names = model.declared()
+    if name in names:
+        return
+    last = name.rpartition(".")[2]
+    same = [
+        one.name
+        for one in names.values()
+        if last in (one.last, one.flag.removeprefix("--").replace("-", "_"))
+    ]
+    if same:
+        hint = f"its name is {' or '.join(same)}"
+    elif near := get_close_matches(name, names, n=1) or _similar(last, names):
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = "clinveil init-config lists the settings of a command"
+    raise UsageError(f"this command has no setting {name}", where=where, hint=hint)
+
+
+def _similar(last: str, names: Iterable[str]) -> list[str]:
+    """Return the names whose last part is similar."""
+    by_last = {name.rpartition(".")[2]: name for name in names}
+    return [by_last[near] for near in get_close_matches(last, by_last, n=1)]
+
+
+def _group_at(model: type[Settings], name: str) -> type[Settings] | None:
+    """Return the class of a group by its name; None for any other name."""
+    inner: type[Settings] | None = model
+    for part in name.split("."):
+        inner = groups_of(inner).get(part) if inner else None
+    return inner
+
+
+def _no_value_of_group(model: type[Settings], name: str, where: str) -> UsageError:
+    first = next(one for one in model.declared() if one.startswith(f"{name}."))
+    return UsageError(f"{name} is a group of settings", where=where, hint=f"set {first} and others")
+
+
+def _nested(values: Mapping[str, Any]) -> Values:
+    """Return values by name as nested dictionaries."""
+    nested: Values = {}
+    for name, value in values.items():
+        *outer, last = name.split(".")
+        inner = nested
+        for part in outer:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return nested
 
 
 def _config_text(model: type[Settings], config: Path) -> str:
@@ -86,7 +152,7 @@ def _config_text(model: type[Settings], config: Path) -> str:
         ) from None
 
 
-def _takes_several(annotation: Any) -> bool:
+def _accepts_list(annotation: Any) -> bool:
     """Return whether a field may have a list of values."""
     return tuple in (get_origin(annotation), *map(get_origin, get_args(annotation)))
 
@@ -95,103 +161,49 @@ def _several(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _first_mistake(error: ValidationError, keys: Mapping[str, Key]) -> str:
-    """Return one line for the first mistake: the flag or the key, and what is wrong."""
+def _first_mistake(error: ValidationError, model: type[Settings]) -> str:
+    """Return one line for the first mistake: the name of the setting, and what is wrong."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    location = [str(name) for name in first["loc"]]
-    if first["type"] == "extra_forbidden":
-        return f"unknown setting {'.'.join(location)}"
-    # A rule over several settings has no location.
     message = first["msg"].removeprefix("Value error, ")
-    if (dotted := ".".join(location[:2])) in keys and keys[dotted][0]:
-        return f"{dotted}: {message}"
-    if location and location[0] in {into for into, _, _ in keys.values()}:  # a rule within a table
-        return message.replace("--", f"{location[0]}.")
-    names = [name for name in location if name in keys]
-    return f"{flag_name(names[0], keys[names[0]][2])}: {message}" if names else message
+    name = ""
+    for part in first["loc"]:  # after the setting, a location has its type or position
+        longer = f"{name}.{part}".lstrip(".")
+        if longer not in model.declared() and _group_at(model, longer) is None:
+            break
+        name = longer
+    return f"{name}: {message}" if name else message
 
 
-Key = tuple[str, str, FieldInfo]
-"""Where the value of a key is stored: the table ("" for none), the name in it, and its field."""
-
-
-def keys_of(model: type[Settings]) -> dict[str, Key]:
-    """Return all keys that a file or `--set` may use: names, `group.name`, `table.name`, and names
-    of flags.
-    """
-    keys: dict[str, Key] = {name: ("", name, field) for name, field in model.flags().items()}
-    for group, kind in sections(model).items():
-        keys |= {f"{group}.{name}": ("", name, field) for name, field in kind.flags().items()}
-    for table, kind in sections(model, tables=True).items():
-        keys |= {f"{table}.{name}": (table, name, field) for name, field in kind.flags().items()}
-        if table not in keys:  # in Python a table is one value
-            keys[table] = ("", table, model.model_fields[table])
-    for name, key in [*keys.items()]:
-        if other := extra_of(key[2]).get("flag"):
-            keys[f"{name.rpartition('.')[0]}.{other}".lstrip(".")] = key
-    return keys
-
-
-def _named(keys: Mapping[str, Key], name: str, where: str) -> str:
-    """Return the name of a key's field (`kind` for `as`). Raises UsageError for an unknown key."""
-    _refuse_foreign(keys, [name], where)
-    group, dot, _ = name.rpartition(".")
-    return f"{group}{dot}{keys[name][1]}"
-
-
-def _refuse_foreign(keys: Mapping[str, Key], names: Iterable[str], where: str = "") -> None:
-    for name in names:
-        if name not in keys:
-            near = get_close_matches(name, keys, n=1) or [
-                key for key in keys if key.endswith(f".{name}")
-            ]
-            hint = (
-                f"did you mean {near[0]}?"
-                if near
-                else "clinveil init-config lists the settings of a command"
-            )
-            raise UsageError(f"this command has no setting {name}", where=where, hint=hint)
-
-
-def _assignment(keys: Mapping[str, Key], text: str) -> tuple[str, Any]:
-    name, sign, written = (part.strip() for part in text.partition("="))
+def _assignment(model: type[Settings], text: str) -> tuple[str, Any]:
+    written, sign, value_text = (part.strip() for part in text.partition("="))
     if not sign:
-        raise UsageError(f"--set {name}: no value", hint="write --set key=value")
-    name = _named(keys, name.replace("-", "_"), "--set")
+        raise UsageError(f"--set {written}: no value", hint="write --set key=value")
+    name = written.replace("-", "_")
+    if _group_at(model, name) is not None:
+        raise _no_value_of_group(model, name, "--set")
+    refuse_unknown(model, name, "--set")
     try:
-        value = tomllib.loads(f"value = {written}")["value"]
+        value = tomllib.loads(f"value = {value_text}")["value"]
     except (ValueError, KeyError):
-        value = written
-    for read in (value, written, [value], [written]):
-        if _fits(read, keys[name][2].annotation):
+        value = value_text
+    for read in (value, value_text, [value], [value_text]):
+        if _fits(read, model.declared()[name].field.annotation):
             return name, tuple(read) if isinstance(read, list) else read
     raise UsageError(f"--set {name}: {_KIND}", hint=_KIND_HINT)
 
 
-def _read_toml(keys: Mapping[str, Key], config: Path, text: str) -> Values:
-    """Return key -> value of a file. Raises UsageError that names the key."""
+def _read_toml(model: type[Settings], config: Path, text: str) -> Values:
+    """Return the values of a file by name. Raises UsageError that names the setting."""
     try:
         read = tomllib.loads(text)
     except (ValueError, RecursionError):
         raise UsageError("the file does not exist or is not TOML", where=config.name) from None
-    values: Values = {}
-    nests = {key.partition(".")[0] for key in keys if "." in key}
-    for name, value in read.items():
-        nested = isinstance(value, dict) and name in nests
-        values |= (
-            {f"{name}.{leaf}": inner for leaf, inner in value.items()} if nested else {name: value}
-        )
-    named = {name: _named(keys, name, config.name) for name in values}
-    stored = {name: keys[key][:2] for name, key in named.items()}
-    if twice := [name for name, place in stored.items() if [*stored.values()].count(place) > 1]:
-        raise UsageError(
-            f"{' and '.join(twice)} are the same setting",
-            where=config.name,
-            hint="keep one of them",
-        )
-    values = {named[name]: value for name, value in values.items()}
-    for name, value in values.items():
-        if not _fits(value, keys[name][2].annotation):
+    values = flattened(model, read, config.name)
+    for name, value in [*values.items()]:
+        field = model.declared()[name].field
+        if value == "" and field.default is None:  # as init-config writes
+            del values[name]
+        elif not _fits(value, field.annotation):
             raise UsageError(f"{name}: {_KIND}", where=config.name, hint=_KIND_HINT)
     return values
 

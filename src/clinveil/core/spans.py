@@ -83,7 +83,7 @@ class Span(
             raise InputError(f"unknown PHI label {label!r}", hint="use one of " + ", ".join(LABELS))
         return tuple.__new__(cls, (start, end, label, detector, score, why))
 
-    def over(self, start: int, end: int) -> Span:
+    def with_range(self, start: int, end: int) -> Span:
         """Return a copy with another start and end."""
         return Span(start, end, self.label, self.detector, self.score, self.why)
 

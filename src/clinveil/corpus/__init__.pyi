@@ -25,7 +25,7 @@ from .demo.names import cultures as cultures
 from .demo.names import spelt as spelt
 from .demo.notes import many_notes as many_notes
 from .file_format import NotesSource as NotesSource
-from .file_format import open_source as open_source
+from .formats import open_source as open_source
 from .gold import GoldSpans as GoldSpans
 from .gold import Scheme as Scheme
 from .gold import read_labels as read_labels
@@ -38,11 +38,11 @@ from .held_out import SourceIds as SourceIds
 from .inspection import RARE_BELOW as RARE_BELOW
 from .inspection import Inspection as Inspection
 from .inspection import inspect as inspect
+from .notes_corpus import ENTERED_IN_ERROR as ENTERED_IN_ERROR
+from .notes_corpus import NotesCorpus as NotesCorpus
+from .notes_corpus import OpenedCorpus as OpenedCorpus
+from .notes_corpus import PartedCorpus as PartedCorpus
 from .open import AS_BATCHES as AS_BATCHES
-from .open import ENTERED_IN_ERROR as ENTERED_IN_ERROR
-from .open import NotesCorpus as NotesCorpus
-from .open import OpenedCorpus as OpenedCorpus
-from .open import PartedCorpus as PartedCorpus
 from .open import concatenated as concatenated
 from .open import corpus_of as corpus_of
 from .open import open_corpus as open_corpus
@@ -87,8 +87,8 @@ from .uniqueness import Hashes as Hashes
 from .uniqueness import hashes as hashes
 from .uniqueness import joined as joined
 from .uniqueness import n_distinct as n_distinct
-from .uniqueness import places as places
+from .uniqueness import positions_of as positions_of
 from .write import Writer as Writer
-from .write import place_in as place_in
+from .write import output_in as output_in
 from .write import source_names as source_names
 from .write import write_corpus as write_corpus

@@ -93,16 +93,18 @@ def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
     """
     lower = Counter(name.lower() for name in names)
     if "note_nlp_id" in lower:
-        what = "this is OMOP's NOTE_NLP table, which contains terms, not notes"
-        raise InputError(what, where=where, hint="use the NOTE table")
+        problem = "this is OMOP's NOTE_NLP table, which contains terms, not notes"
+        raise InputError(problem, where=where, hint="use the NOTE table")
     if wanted == "none":
         return None
     if wanted != "auto":
         preset = next(p for p in PRESETS if p.name == wanted)
         if missing := preset.needed - lower.keys():
-            what = f"no column {', '.join(sorted(missing))} for preset={wanted}"
-            hint = "use --set preset=none with --text COLUMN, --id COLUMN and --patient COLUMN"
-            raise InputError(what, where=where, hint=hint)
+            problem = f"no column {', '.join(sorted(missing))} for preset={wanted}"
+            hint = (
+                "use --set notes.preset=none with --text COLUMN, --id COLUMN and --patient COLUMN"
+            )
+            raise InputError(problem, where=where, hint=hint)
         return preset
     # If a name occurs in two spellings (text, TEXT), the user must choose.
     return next((p for p in PRESETS if all(lower[name] == 1 for name in p.needed)), None)
@@ -132,15 +134,15 @@ def candidates(names: Sequence[str], allowed: Collection[str] = ()) -> str:
     """
     shown = [name for name in names if name in allowed or bare(name) in _KNOWN]
     others = [str(position) for position, name in enumerate(names, 1) if name not in shown]
-    more = [f"{len(shown) - _SHOWN} more"] * (len(shown) > _SHOWN)
+    hidden_count = [f"{len(shown) - _SHOWN} more"] * (len(shown) > _SHOWN)
     if others:
-        at = ", ".join(others[:_SHOWN]) + ", …" * (len(others) > _SHOWN)
-        more.append(
+        shown_names = ", ".join(others[:_SHOWN]) + ", …" * (len(others) > _SHOWN)
+        hidden_count.append(
             f"{len(others)} of {'another name' if len(others) == 1 else 'other names'} (column"
-            f" {at})"
+            f" {shown_names})"
         )
     listed = ", ".join(shown[:_SHOWN])
-    text = " and ".join([f"columns: {listed}"] * bool(shown) + more)
+    text = " and ".join([f"columns: {listed}"] * bool(shown) + hidden_count)
     return (
         text
         + "; other names are hidden, as they may be data: look at the file's first row"
@@ -189,13 +191,13 @@ def resolve(
     """
     preset = find_preset(names, settings.preset, where)
     assert not isinstance(settings.text, tuple)  # `several_texts.single`
-    given = {"text": settings.text, "id": settings.id, "patient": settings.patient}
+    chosen = {"text": settings.text, "id": settings.id, "patient": settings.patient}
     if isinstance(settings, LabelledNotesSettings):
         label = label or settings.label
-    named = {name for name in given.values() if name} | {*keep, *label}
+    named = {name for name in chosen.values() if name} | {*keep, *label}
     roles = {
         role: _required(names, name, role, where, named) if name else None
-        for role, name in given.items()
+        for role, name in chosen.items()
     }
     usual = (
         {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id} if preset else {}
@@ -250,8 +252,8 @@ def _guess(
     if len(matches) == 1 or (role == "patient" and not matches):
         return matches[0] if matches else None
     if matches:
-        what = f"{len(matches)} columns could be the {role}: {', '.join(matches)}"
-        raise InputError(what, where=where, hint=f"choose one with --{role}")
+        problem = f"{len(matches)} columns could be the {role}: {', '.join(matches)}"
+        raise InputError(problem, where=where, hint=f"choose one with --{role}")
     hint = f"pass --{role} NAME; {candidates(names, shown)}"
     raise InputError(f"cannot tell which column is the {role}", where=where, hint=hint)
 
@@ -266,9 +268,9 @@ def _kept(
     for name, flag in flags.items():
         _required(names, name, flag, where, shown)
         if name in roles.values():
-            what = f"--{flag} {name}: this column is already the text, id or patient column"
-            raise InputError(what, where=where, hint="omit the flag")
+            problem = f"--{flag} {name}: this column is already the text, id or patient column"
+            raise InputError(problem, where=where, hint="omit the flag")
         if name in (NOTE_ID, PATIENT_ID, TEXT):
-            what = f"--{flag} {name}: this name is reserved for a column role"
-            raise InputError(what, where=where, hint="rename the column, or do not keep it")
+            problem = f"--{flag} {name}: this name is reserved for a column role"
+            raise InputError(problem, where=where, hint="rename the column, or do not keep it")
     return tuple(name for name in names if name in flags)

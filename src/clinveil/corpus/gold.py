@@ -85,7 +85,7 @@ class Scheme:
             )
             if mark.text is not None and repeated != actual:
                 other = "bytes or utf16" if self.offsets == "codepoints" else "codepoints"
-                hint = f"use the annotated notes, or try --offsets {other}"
+                hint = f"use the annotated notes, or try offsets={other}"
                 raise InputError(
                     "the span's text differs from the note", where=mark.where, hint=hint
                 )
@@ -122,12 +122,14 @@ def _inside(mark: FileMark, positions: Sequence[int]) -> tuple[int, int]:
             "a span needs 0 <= start < end", where=mark.where, hint="correct its offsets"
         )
     if mark.end > last:
-        what = f"the span ends at {mark.end}, but the note ends at {last}"
-        raise InputError(what, where=mark.where, hint="check --offsets")
+        problem = f"the span ends at {mark.end}, but the note ends at {last}"
+        raise InputError(problem, where=mark.where, hint="check the setting offsets")
     start, end = (bisect_left(positions, offset) for offset in (mark.start, mark.end))
     if [positions[start], positions[end]] != [mark.start, mark.end]:
         raise InputError(
-            "the span begins or ends within a character", where=mark.where, hint="check --offsets"
+            "the span begins or ends within a character",
+            where=mark.where,
+            hint="check the setting offsets",
         )
     return start, end
 
@@ -196,8 +198,8 @@ class GoldSpans:
         """Raise InputError if spans refer to missing notes."""
         unknown = [note_id for note_id in self.marks.keys() - set(note_ids) if self.marks[note_id]]
         if unknown:
-            what = f"spans of {len(unknown):,} notes that are not among the notes"
-            raise InputError(what, where=self.name, hint="use the same note ids in both (--id)")
+            problem = f"spans of {len(unknown):,} notes that are not among the notes"
+            raise InputError(problem, where=self.name, hint="use the same note ids in both (--id)")
 
 
 def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:

@@ -59,8 +59,8 @@ class PatientSubset:
         wanted = pa.array(sorted(self.patients), pa.string())
         for batch in self.corpus.batches():
             owners = pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID))
-            found = pc.is_in(owners, value_set=wanted)
-            yield batch.filter(found if self.inside else pc.invert(found))
+            is_held_out = pc.is_in(owners, value_set=wanted)
+            yield batch.filter(is_held_out if self.inside else pc.invert(is_held_out))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from clinveil.core import Finding, is_markup, visible_text, words
 from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, rows
-from clinveil.corpus.open import OpenedCorpus
+from clinveil.corpus.notes_corpus import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 from clinveil.lexicons import is_english
 

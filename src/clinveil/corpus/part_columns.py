@@ -10,7 +10,8 @@ import pyarrow as pa
 from clinveil.core import InputError
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import Columns
-from clinveil.corpus.file_format import NotesSource, format_of
+from clinveil.corpus.file_format import NotesSource
+from clinveil.corpus.formats import format_of
 
 
 @dataclass(frozen=True)
@@ -102,13 +103,16 @@ def refuse_other_names(names: Mapping[str, NotesSource]) -> None:
     (first, model), *others = names.items()
     for name, source in others:
         lacks = [column for column in model.names if column not in source.names]
-        more = [column for column in source.names if column not in model.names]
+        additional = [column for column in source.names if column not in model.names]
         counts = [
-            f"{len(some)} {'column' if len(some) == 1 else 'columns'}" for some in (lacks, more)
+            f"{len(some)} {'column' if len(some) == 1 else 'columns'}"
+            for some in (lacks, additional)
         ]
-        if lacks or more:
+        if lacks or additional:
             parts = [f"lacks {counts[0]} of {first} ({candidates(lacks)})"] * bool(lacks)
-            parts += [f"has {counts[1]} that {first} lacks ({candidates(more)})"] * bool(more)
+            parts += [f"has {counts[1]} that {first} lacks ({candidates(additional)})"] * bool(
+                additional
+            )
             raise InputError(
                 "; ".join(parts), where=name, hint="all parts must have the same columns"
             )
@@ -123,8 +127,8 @@ def refuse_missing(sources: Mapping[str, NotesSource], columns: Columns) -> None
         if lacks := [
             role for role, column in roles.items() if column and column not in source.names
         ]:
-            what = f"has no {' and no '.join(lacks)} column, unlike other parts"
-            raise InputError(what, where=name, hint="all parts must have the same columns")
+            problem = f"has no {' and no '.join(lacks)} column, unlike other parts"
+            raise InputError(problem, where=name, hint="all parts must have the same columns")
 
 
 def typed(
@@ -144,9 +148,9 @@ def typed(
                 continue
             first, wanted = model.setdefault(column, (name, kind))
             if kind != wanted:
-                what = f"a kept column has type {kind} here and {wanted} in {first}"
+                problem = f"a kept column has type {kind} here and {wanted} in {first}"
                 raise InputError(
-                    what, where=name, hint="use one type in all parts, or do not keep the column"
+                    problem, where=name, hint="use one type in all parts, or do not keep the column"
                 )
     nulls = {
         name: {
@@ -163,10 +167,10 @@ def _types(source: NotesSource, kept: Sequence[str]) -> dict[str, pa.DataType]:
     """Return the types of the kept columns as used in a corpus, as far as they are known before
     reading.
     """
-    own, added = (
+    inner, added = (
         (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
     )
-    types = {**getattr(own, "types", {}), **{name: value.type for name, value in added.items()}}
+    types = {**getattr(inner, "types", {}), **{name: value.type for name, value in added.items()}}
     values = {
         c: kind.value_type if pa.types.is_dictionary(kind) else kind
         for c, kind in types.items()

@@ -31,7 +31,7 @@ from clinveil.core import (
     is_pattern,
     root_of,
 )
-from clinveil.corpus.file_format import OWN, folder_suffixes, suffix_of, suffixes
+from clinveil.corpus.formats import OWN, folder_suffixes, suffix_of, suffixes
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -138,9 +138,9 @@ def _parts(files: Sequence[Location], root: Location, where: str) -> Iterator[Pa
         keys = _keys(below(file, root).split("/")[:-1], name)
         first = list(keys) if first is None else first
         if list(keys) != first:
-            what = "its folder names have other keys than those of the first part"
+            problem = "its folder names have other keys than those of the first part"
             raise InputError(
-                what, where=name, hint="use a pattern with the same folder levels for all parts"
+                problem, where=name, hint="use a pattern with the same folder levels for all parts"
             )
         yield PartFile(file, kinds[0], name, keys)
 
@@ -202,7 +202,7 @@ def delta_files(table: Location) -> tuple[PartFile, ...]:
         )
     keys = list(opened.metadata().partition_columns)
     schema = pa.schema(opened.schema().to_arrow())
-    own = {field.name: field.type for field in schema if field.name not in keys}
+    types = {field.name: field.type for field in schema if field.name not in keys}
     parts = []
     for number, add in enumerate(sorted(adds, key=lambda add: str(add["path"])), start=1):
         below = decoded(add["path"])
@@ -215,7 +215,9 @@ def delta_files(table: Location) -> tuple[PartFile, ...]:
         values = {key: add.get(f"partition.{key}") for key in keys}
         values = {key: None if value is None else str(value) for key, value in values.items()}
         parts.append(
-            PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own)
+            PartFile(
+                path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, types
+            )
         )
     return tuple(parts)
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from clinveil.core import Say, fingerprint, track
 from clinveil.corpus.corpus import NOTE_ID, Corpus
-from clinveil.corpus.file_format import suffix_of
-from clinveil.corpus.open import NotesCorpus, PartedCorpus
+from clinveil.corpus.formats import suffix_of
+from clinveil.corpus.notes_corpus import NotesCorpus, PartedCorpus
 from clinveil.corpus.part_columns import WithConstants
 from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined

@@ -122,8 +122,11 @@ class Patients(Mapping[str, Patient]):
         return np.asarray(pc.sort_indices(self._ids))
 
     def __getitem__(self, patient_id: str) -> Patient:
-        place = bisect_left(self._order, patient_id, key=lambda row: self._ids[int(row)].as_py())
-        if place < len(self) and self._ids[row := int(self._order[place])].as_py() == patient_id:
+        position = bisect_left(self._order, patient_id, key=lambda row: self._ids[int(row)].as_py())
+        if (
+            position < len(self)
+            and self._ids[row := int(self._order[position])].as_py() == patient_id
+        ):
             return next(_patients(self._table.slice(row, 1).to_batches()[0]))
         raise KeyError
 
@@ -285,8 +288,8 @@ def _lists(batch: pa.RecordBatch, name: str, path: Path) -> list[Any]:
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         inner = array.type.value_type
         if not (is_text(inner) or pa.types.is_integer(inner) or pa.types.is_null(inner)):
-            what = f"the column {name} is a list of {inner}, not of text"
-            raise InputError(what, where=path.name, hint="cast it to a list of strings")
+            problem = f"the column {name} is a list of {inner}, not of text"
+            raise InputError(problem, where=path.name, hint="cast it to a list of strings")
         return [
             items and [None if i is None else str(i) for i in items] for items in array.to_pylist()
         ]
@@ -372,10 +375,10 @@ def _read_table(path: Path) -> Patients:
     try:
         return read_patients(path)
     except InputError as error:
-        if "is missing" not in error.what or path.suffix.lower() != ".csv":
+        if "is missing" not in error.problem or path.suffix.lower() != ".csv":
             raise
         hint = "write the columns patient_id and name; name a file with one full name per line .txt"
-        raise InputError(error.what, where=path.name, hint=hint) from None
+        raise InputError(error.problem, where=path.name, hint=hint) from None
 
 
 def read_codes(path: Path) -> dict[str, str]:

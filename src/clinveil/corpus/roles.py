@@ -30,12 +30,12 @@ def to_roles(
         InputError: a text column that is not text; an id that is null, empty or neither text nor
             whole number; a kept column that cannot be converted to plain values; invalid UTF-8.
     """
-    place = _Place(where, rows, per_row)
-    note_ids = place.ids(raw.column(columns.note_id), columns.note_id)
+    reader = _ColumnReader(where, rows, per_row)
+    note_ids = reader.ids(raw.column(columns.note_id), columns.note_id)
     patient_id = columns.patient_id
-    patients = place.ids(raw.column(patient_id), patient_id) if patient_id else note_ids
-    text = place.text(raw.column(columns.text), columns.text)
-    kept = [place.kept(raw.column(name), name) for name in columns.keep]
+    patients = reader.ids(raw.column(patient_id), patient_id) if patient_id else note_ids
+    text = reader.text(raw.column(columns.text), columns.text)
+    kept = [reader.kept(raw.column(name), name) for name in columns.keep]
     # The source's metadata may contain data.
     marks = [
         (raw.schema.field(name).metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"]
@@ -52,24 +52,24 @@ def to_roles(
 
 def id_column(raw: pa.RecordBatch, name: str, where: str, rows: int = 0) -> pa.Array:
     """Return the ids of one column as strings. Raises InputError like `to_roles`."""
-    return _Place(where, rows).ids(raw.column(name), name)
+    return _ColumnReader(where, rows).ids(raw.column(name), name)
 
 
-class _Place:
+class _ColumnReader:
     def __init__(self, where: str, rows: int, per_row: int = 1) -> None:
         self._where = where
         self._rows = rows
         self._per_row = per_row
 
-    def at(self, offset: int) -> str:
+    def row_name(self, offset: int) -> str:
         return f"{self._where}, row {(self._rows + offset) // self._per_row + 1}"
 
     def text(self, column: pa.Array, name: str) -> pa.Array:
         column = _plain(column)
         if not is_text(column.type):
-            what = f"column {name!r} contains {_kind(column.type)}, not text"
+            problem = f"column {name!r} contains {_kind(column.type)}, not text"
             raise InputError(
-                what,
+                problem,
                 where=self._where,
                 hint="choose another column with --text, or store it as a string",
             )
@@ -83,15 +83,15 @@ class _Place:
             with suppress(pa.ArrowInvalid):  # not whole numbers; rejected below
                 column = pc.cast(column, pa.int64())
         if not (is_text(column.type) or pa.types.is_integer(column.type)):
-            what = f"column {name!r} contains {_kind(column.type)}, not ids"
+            problem = f"column {name!r} contains {_kind(column.type)}, not ids"
             hint = "ids must be text or whole numbers; choose another column with --id"
-            raise InputError(what, where=self._where, hint=hint)
+            raise InputError(problem, where=self._where, hint=hint)
         ids = self._valid(pc.cast(column, pa.string()))
         empty = pc.index(pc.fill_null(pc.equal(ids, ""), True), True).as_py()
         if empty >= 0:
-            what = f"column {name!r} is null or empty"
+            problem = f"column {name!r} is null or empty"
             hint = "every note needs an id, and a patient if there is a patient column"
-            raise InputError(what, where=self.at(empty), hint=hint)
+            raise InputError(problem, where=self.row_name(empty), hint=hint)
         return ids
 
     def kept(self, column: pa.Array, name: str) -> pa.Array:
@@ -99,9 +99,9 @@ class _Place:
             # A dictionary may contain values of rows that are not included.
             column = plain_array(column)
         except TypeError:
-            what = f"kept column {name!r} has an unsupported type"
+            problem = f"kept column {name!r} has an unsupported type"
             raise InputError(
-                what, where=self._where, hint="store it as plain values, or do not keep it"
+                problem, where=self._where, hint="store it as plain values, or do not keep it"
             ) from None
         if pa.types.is_large_string(column.type):
             column = pc.cast(column, pa.string())
@@ -113,7 +113,7 @@ class _Place:
             column.validate(full=True)
         except pa.ArrowInvalid:
             bad = next(i for i in range(len(column)) if not _is_valid(column.take(pa.array([i]))))
-            raise wrong_encoding(self.at(bad), "UTF-8") from None
+            raise wrong_encoding(self.row_name(bad), "UTF-8") from None
         return column
 
 

@@ -45,16 +45,16 @@ class Screened:
     def add(self, reason: str, name: str, row: int) -> None:
         """Count a row of a file."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
-        places = self.first.setdefault(reason, [])
-        if len(places) < _NAMED:
-            places.append((name, row))
+        row_names = self.first.setdefault(reason, [])
+        if len(row_names) < _NAMED:
+            row_names.append((name, row))
 
     def __iadd__(self, other: Screened) -> Screened:
         self.notes += other.notes
         for reason, count in other.counts.items():
             self.counts[reason] = self.counts.get(reason, 0) + count
-            places = [*self.first.get(reason, ()), *other.first[reason]]
-            self.first[reason] = places[:_NAMED]
+            row_names = [*self.first.get(reason, ()), *other.first[reason]]
+            self.first[reason] = row_names[:_NAMED]
         return self
 
     def refuse(self) -> None:
@@ -72,21 +72,23 @@ class Screened:
                 ENCODED, "notes with a base64 block, which no detector can read", hint
             )
         if self.counts.get(NOT_ENGLISH, 0) > MOST_LEFT_OUT * self.notes:
-            what = "notes not in English, the only language of the detectors"
-            hint = "leave them out, or accept that identifiers remain with --set language=any"
-            raise self._error(NOT_ENGLISH, what, hint)
+            problem = "notes not in English, the only language of the detectors"
+            hint = "omit them, or let identifiers remain with --set identifiers.language=any"
+            raise self._error(NOT_ENGLISH, problem, hint)
 
     def _error(self, reason: str, problem: str, hint: str) -> InputError:
         count = self.counts[reason]
         rows: dict[str, list[str]] = {}
         for name, row in self.first[reason]:
             rows.setdefault(name, []).append(str(row))
-        places = [
+        row_names = [
             f"{name}, row{'s' * (len(rows[name]) > 1)} {', '.join(rows[name])}" for name in rows
         ]
-        more = ", …" if count > len(self.first[reason]) else ""
+        ellipsis = ", …" if count > len(self.first[reason]) else ""
         return InputError(
-            f"{count:,} of {self.notes:,} {problem}", where="; ".join(places) + more, hint=hint
+            f"{count:,} of {self.notes:,} {problem}",
+            where="; ".join(row_names) + ellipsis,
+            hint=hint,
         )
 
 

@@ -45,8 +45,8 @@ class SeveralTexts:
                 raise InputError(f"no column {name!r}", where=self.where, hint=hint)
         for name in (TEXT_COLUMN, ROW):
             if name in self.source.names:
-                what = f"with several --text, the name {name!r} is reserved"
-                raise InputError(what, where=self.where, hint="rename the column")
+                problem = f"with several --text, the name {name!r} is reserved"
+                raise InputError(problem, where=self.where, hint="rename the column")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,9 +73,9 @@ class SeveralTexts:
 
     def kinds(self, kept: Sequence[str]) -> Any:
         """Return the types of values of JSON lines (`JsonlSource.kinds`)."""
-        own = [name for name in kept if name != TEXT_COLUMN]
+        kept_columns = [name for name in kept if name != TEXT_COLUMN]
         lines: Any = self.source
-        return {**lines.kinds(own), TEXT_COLUMN: {str}}
+        return {**lines.kinds(kept_columns), TEXT_COLUMN: {str}}
 
     def take_types(self, kinds: Any) -> None:
         """Give columns of JSON lines the types of these kinds of values."""
@@ -117,8 +117,8 @@ class SeveralTexts:
         ]
         schema = pa.schema(
             [
-                own or pa.field(name, columns[name].type)
-                for own, name in zip(fields, columns, strict=True)
+                source_field or pa.field(name, columns[name].type)
+                for source_field, name in zip(fields, columns, strict=True)
             ]
         )
         assert all(len(column) == n_notes for column in columns.values())
@@ -131,9 +131,9 @@ class SeveralTexts:
                 raise pa.ArrowInvalid
             return pc.cast(column, pa.large_string())
         except pa.ArrowException:
-            what = f"column {name!r} contains {column.type}, not text"
+            problem = f"column {name!r} contains {column.type}, not text"
             hint = "choose another column with --text, or store it as a string"
-            raise InputError(what, where=self.where, hint=hint) from None
+            raise InputError(problem, where=self.where, hint=hint) from None
 
 
 def _as_ids(column: pa.Array) -> pa.Array:

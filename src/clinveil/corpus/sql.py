@@ -82,8 +82,8 @@ class SqlSource:
         parts = _parts(self.uri)
         user, sign, _ = parts["host"].rpartition("@")
         if (sign and ":" in user) or "password" in (parts["query"] or "").lower():
-            what = "the URI contains a password, which other users of this machine can see"
-            raise UsageError(what, where="--uri", hint=f"remove it and {_CAME}")
+            problem = "the URI contains a password, which other users of this machine can see"
+            raise UsageError(problem, where="--uri", hint=f"remove it and {_CAME}")
         with self._run(self._select("*") + " LIMIT 0") as (names, _):
             if len(set(names)) < len(names):
                 raise InputError(
@@ -199,10 +199,10 @@ def _translated(action: Callable[[], Any]) -> Any:
     except Exception as error:  # noqa: BLE001
         state = str(getattr(error, "sqlstate", None) or "")
         words = " ".join(str(error).lower().split())
-        for pattern, what, hint in _ERRORS:
+        for pattern, problem, hint in _ERRORS:
             of_state, _, _ = pattern.partition("|")
             if (state and re.match(of_state, state)) or (not state and re.search(pattern, words)):
-                raise InputError(what, where=WHERE, hint=hint) from None
+                raise InputError(problem, where=WHERE, hint=hint) from None
         code = f" (SQLSTATE {state})" if state else ""
         raise InputError(
             f"the database rejected the query{code}", where=WHERE, hint=_SHELL

@@ -87,8 +87,8 @@ def _table(path: Path) -> Iterator[str]:
     except (OSError, pa.ArrowInvalid):
         refuse_other_encoding(path)
         hint = "write names as Parquet, as CSV with a header, or as text with one name per line"
-        what = "missing, damaged, or not a Parquet or CSV file"
-        raise InputError(what, where=path.name, hint=hint) from None
+        problem = "missing, damaged, or not a Parquet or CSV file"
+        raise InputError(problem, where=path.name, hint=hint) from None
     names = ["name"] if "name" in table.column_names else ["given", "family"]
     if not {*names} <= {*table.column_names}:
         hint = "use a column name, or the columns given and family"

@@ -15,7 +15,7 @@ from clinveil.core import InputError, Location, RemotePath, UsageError, failure,
 CHUNK_BYTES = 8 << 20
 # A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.
 ROW_BYTES = 256 << 20
-LARGER_NOTES = "--set max_note_bytes=100000000"
+LARGER_NOTES = "--set notes.max_note_bytes=100000000"
 LONGER = f"check for an unclosed quote or a missing line break, or raise {LARGER_NOTES}"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 _BOM = "\ufeff".encode()
@@ -31,8 +31,8 @@ def codec_name(encoding: str) -> str:
             raise ValueError  # Python accepts a line break in the name, which would corrupt a log
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        hint = "use for example --set encoding=cp1252"
-        raise UsageError("encoding: unknown text encoding", hint=hint) from None
+        hint = "use for example --set notes.encoding=cp1252"
+        raise UsageError("notes.encoding: unknown text encoding", hint=hint) from None
 
 
 def row_limit(note_bytes: int) -> int:
@@ -50,7 +50,7 @@ def too_long(unit: str, limit: int, where: str) -> InputError:
 def wrong_encoding(where: str, encoding: str) -> InputError:
     """Return the error for bytes that are invalid in the given encoding."""
     other = "cp1252" if encoding == "utf-8" else "utf-8"
-    hint = f"pass the encoding of the file, for example --set encoding={other}"
+    hint = f"pass the encoding of the file, for example --set notes.encoding={other}"
     return InputError(f"not valid {encoding}", where=where, hint=hint)
 
 
@@ -87,7 +87,9 @@ class ByteReader:
                 self._start = False
                 if data.startswith(_UTF16_BOMS):
                     raise InputError(
-                        "the file is UTF-16", where=self._name, hint="pass --set encoding=utf-16"
+                        "the file is UTF-16",
+                        where=self._name,
+                        hint="pass --set notes.encoding=utf-16",
                     )
                 data = data.removeprefix(_BOM)
             if data or not raw:
@@ -111,12 +113,14 @@ class ByteReader:
         except (OSError, pa.ArrowException) as error:
             if isinstance(self._path, RemotePath) and is_failure_of_store(error):
                 raise failure(error, self._name) from None
-            what = (
+            problem = (
                 "the compressed file is truncated or damaged"
                 if self._compressed
                 else "the file cannot be read"
             )
-            raise InputError(what, where=self._name, hint="copy it again from its source") from None
+            raise InputError(
+                problem, where=self._name, hint="copy it again from its source"
+            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -125,7 +129,7 @@ class ByteReader:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._file.close()
 

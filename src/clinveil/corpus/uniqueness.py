@@ -31,7 +31,7 @@ def n_distinct(batches: Sequence[Hashes]) -> int:
     return len(np.unique(joined(batches)))
 
 
-def places(keys: Hashes, wanted: Hashes) -> NDArray[np.int64]:
+def positions_of(keys: Hashes, wanted: Hashes) -> NDArray[np.int64]:
     """Return the index of each hash among ascending keys, -1 where it is missing."""
     index = np.searchsorted(keys, wanted)
     return np.where(

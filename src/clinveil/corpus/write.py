@@ -11,7 +11,8 @@ from typing import Self
 import pyarrow as pa
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, Rebatcher
-from clinveil.corpus.file_format import Sink, format_of, suffix_of
+from clinveil.corpus.file_format import Sink
+from clinveil.corpus.formats import format_of, suffix_of
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Writer:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         if error is None:
             self.close()
@@ -93,7 +94,7 @@ def source_names(columns: Columns, suffix: str) -> dict[str, str]:
     return {name: roles.get(name, name) for name in order}
 
 
-def place_in(part: Path, out: Path, source_format: str) -> tuple[Path, str]:
+def output_in(part: Path, out: Path, source_format: str) -> tuple[Path, str]:
     """Return the path and format of notes inside the temporary OUT: a single file if OUT has a
     known suffix.
 

@@ -100,15 +100,15 @@ def is_not_word(word: str) -> bool:
     return not lexical_classes(word) & LexicalClass.WORD
 
 
-def is_name(word: str, given: AbstractSet[str] = frozenset(), *, usual: bool = False) -> bool:
+def is_name(word: str, known_names: AbstractSet[str] = frozenset(), *, usual: bool = False) -> bool:
     """Return whether a word is a name and not an ordinary word. Eponyms (Foley) count as names.
 
     Args:
-        given: Names in addition to those of the lists.
-        usual: Of the lists, use only the usual first names and surnames.
+        known_names: names in addition to those of the lists.
+        usual: of the lists, use only the usual first names and surnames.
     """
     listed = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY if usual else LexicalClass.NAME
-    return is_not_word(word) and (word in given or bool(lexical_classes(word) & listed))
+    return is_not_word(word) and (word in known_names or bool(lexical_classes(word) & listed))
 
 
 class _WordTables(NamedTuple):
@@ -131,21 +131,21 @@ def _tables() -> _WordTables:
 def _single(form: str) -> int:
     tables = _tables()
     classes = LexicalClass.NOTHING
-    given = tables.given.get(form)
+    share = tables.given.get(form)
     family = tables.family.get(form)
-    if given is not None or form in tables.world_given or form in tables.more_given:
+    if share is not None or form in tables.world_given or form in tables.more_given:
         classes |= LexicalClass.GIVEN
     if family is not None or form in tables.world_family:
         classes |= LexicalClass.FAMILY
-    if classes and given is None and family is None:
+    if classes and share is None and family is None:
         classes |= LexicalClass.FOREIGN_ONLY
-    given = given or 0.0
+    share = share or 0.0
     family = family or 0.0
-    if given >= USUAL_GIVEN:
+    if share >= USUAL_GIVEN:
         classes |= LexicalClass.USUAL_GIVEN
     if family >= USUAL_FAMILY:
         classes |= LexicalClass.USUAL_FAMILY
-    if given >= USUAL_GIVEN or family >= FAMILIAR_FAMILY:
+    if share >= USUAL_GIVEN or family >= FAMILIAR_FAMILY:
         classes |= LexicalClass.FAMILIAR
     if form in tables.function:
         classes |= LexicalClass.FUNCTION

@@ -33,8 +33,8 @@ def is_english(text: str) -> bool:
     """Return whether a note is in English, too short to tell, or in no language (codes,
     measurements).
     """
-    found = word_shares(text)
-    return found is None or found.english >= LOWEST_SHARE or found.foreign < FOREIGN_SHARE
+    shares = word_shares(text)
+    return shares is None or shares.english >= LOWEST_SHARE or shares.foreign < FOREIGN_SHARE
 
 
 class WordShares(NamedTuple):

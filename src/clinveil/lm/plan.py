@@ -219,7 +219,7 @@ def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> TextColum
     length = ids.size // lanes
     if length < 2:
         raise InputError(
-            f"{ids.size} tokens are too few for {lanes} lanes", hint="pass a smaller --lanes"
+            f"{ids.size} tokens are too few for {lanes} lanes", hint="pass a smaller lm.lanes"
         )
     return TextColumns(
         np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs

@@ -8,9 +8,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from clinveil.core import InputError, Registry, Settings, UsageError, choice, flag, found_in
+from clinveil.core import (
+    DEVICE,
+    Affects,
+    InputError,
+    Members,
+    Settings,
+    UsageError,
+    found_in,
+    setting,
+)
 
 if TYPE_CHECKING:
     from clinveil.lm.model import LanguageModel
@@ -119,8 +128,14 @@ class NeuralKind:
     layer_weights: int
 
 
-language_models: Registry[CountedKind | NeuralKind] = Registry(
-    "language model", "clinveil.lm.models", first=("unigram", "ngram", "lstm", PRETRAINED)
+language_models: Members[CountedKind | NeuralKind] = Members(
+    "language model",
+    {
+        "unigram": "clinveil.lm.models.unigram:UNIGRAM",
+        "ngram": "clinveil.lm.models.ngram:NGRAM",
+        "lstm": "clinveil.lm.models.lstm:LSTM",
+        PRETRAINED: "clinveil.lm.models.pretrained:PRETRAINED_NETWORK",
+    },
 )
 
 
@@ -133,7 +148,7 @@ def neural_kind(name: str) -> NeuralKind:
     """Return the neural kind of a name. Raises UsageError for a model that is not a network."""
     kind = kind_of(name)
     if not isinstance(kind, NeuralKind):
-        raise UsageError(f"--model {name} is not a network")
+        raise UsageError(f"lm.model {name} is not a network")
     return kind
 
 
@@ -142,29 +157,32 @@ class TrainingSettings(Settings):
     defaults.
     """
 
-    model: str = choice(language_models, "lstm", "unigram, ngram, lstm (paper C's) or pretrained.")
-    size: Size = flag(
+    AFFECTS: ClassVar[Affects] = "training"
+    model: str = setting(
+        "lstm", "unigram, ngram, lstm (paper C's) or pretrained.", members=language_models
+    )
+    size: Size = setting(
         "small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU."
     )
-    layers: int | None = flag(None, "Layers.", ge=1, le=MOST["layers"])
-    width: int | None = flag(None, "Units of a layer.", ge=4, le=10_000)
-    dropout: float | None = flag(None, "Dropout (default: lstm 0.5, pretrained 0).", ge=0, lt=1)
-    tied: bool | None = flag(
+    layers: int | None = setting(None, "Layers.", ge=1, le=MOST["layers"])
+    width: int | None = setting(None, "Units of a layer.", ge=4, le=10_000)
+    dropout: float | None = setting(None, "Dropout (default: lstm 0.5, pretrained 0).", ge=0, lt=1)
+    tied: bool | None = setting(
         None, "Share the vectors of input and output (default: lstm yes, pretrained no)."
     )
-    optimizer: Literal["sgd", "adamw"] | None = flag(None, "sgd (paper) or adamw.")
-    rate: float | None = flag(None, "Initial learning rate.", gt=0, le=1e6)
-    clip: float | None = flag(None, "Largest norm of the gradient.", gt=0, le=1e6)
-    window: int | None = flag(None, "Tokens of back-propagation.", ge=2, le=10_000)
-    lanes: int | None = flag(None, "Rows of a training batch.", ge=1, le=10_000)
-    epochs: int | None = flag(None, "Passes over the training notes.", ge=1, le=10_000)
-    precision: Literal["float32", "bfloat16"] | None = flag(
+    optimizer: Literal["sgd", "adamw"] | None = setting(None, "sgd (paper) or adamw.")
+    rate: float | None = setting(None, "Initial learning rate.", gt=0, le=1e6)
+    clip: float | None = setting(None, "Largest norm of the gradient.", gt=0, le=1e6)
+    window: int | None = setting(None, "Tokens of back-propagation.", ge=2, le=10_000)
+    lanes: int | None = setting(None, "Rows of a training batch.", ge=1, le=10_000)
+    epochs: int | None = setting(None, "Passes over the training notes.", ge=1, le=10_000)
+    precision: Literal["float32", "bfloat16"] | None = setting(
         None, "bfloat16 is faster on hardware that supports it."
     )
-    rank: int | None = flag(
+    rank: int | None = setting(
         None, "pretrained: rank of the trained update (LoRA); 0 trains all weights.", ge=0, le=1_000
     )
-    device: str = flag("cpu", "cpu, cuda or cuda:1.")
+    device: str = DEVICE
 
     @property
     def neural(self) -> bool:
@@ -179,7 +197,7 @@ class TrainingSettings(Settings):
         if self.size not in kind.sizes:
             sizes = ", ".join(kind.sizes)
             raise UsageError(
-                f"--model {self.model} has no --size {self.size}", hint=f"pass one of {sizes}"
+                f"lm.model {self.model} has no lm.size {self.size}", hint=f"pass one of {sizes}"
             )
         values: dict[str, Any] = {"precision": "float32", **kind.sizes[self.size]}
         values |= {
@@ -191,12 +209,12 @@ class TrainingSettings(Settings):
 class ModelSettings(TrainingSettings):
     """Settings of a language model, its vocabulary and its training."""
 
-    vocabulary: Literal["auto", "words", "bytes"] = flag(
+    vocabulary: Literal["auto", "words", "bytes"] = setting(
         "auto",
-        "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes).",
+        "Whole words, or byte pairs (auto: words for unigram, ngram and size paper, else bytes).",
     )
-    vocabulary_size: int = flag(8_000, "bytes: maximum number of pieces.", ge=300, le=1_000_000)
-    min_count: int = flag(3, "words: rarer words become <unk>.", ge=1)
+    vocabulary_size: int = setting(8_000, "bytes: maximum number of pieces.", ge=300, le=1_000_000)
+    min_count: int = setting(3, "words: rarer words become <unk>.", ge=1)
 
     @property
     def word_vocabulary(self) -> bool:

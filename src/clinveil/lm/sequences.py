@@ -69,7 +69,7 @@ class LabelSequences:
         if not marginal:
             raise InputError(
                 f"no label occurs with {floor} patients or more",
-                hint="pass a smaller --min-patients",
+                hint="pass a smaller channel.min_patients",
             )
         steps = Counter(
             pair for row in sequences for pair in set(zip((START, *row), row, strict=False))

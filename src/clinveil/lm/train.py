@@ -118,7 +118,7 @@ class NeuralTask:
                         / (now.step - first)
                         * (training.steps - now.step)
                     )
-                    say(_line(now.losses, now.looks, self.recipe.epochs, left / 60))
+                    say(_line(now.losses, now.validation_losses, self.recipe.epochs, left / 60))
                 if self.state is not None:
                     save_training(training, self.state, identity)
             network = training.finish()
@@ -220,7 +220,7 @@ def refuse_too_large(size: int, recipe: Recipe, device: str) -> None:
             f" {free / 2**30:.1f} are free"
         )
         raise InputError(
-            message, hint="pass --vocabulary bytes, a larger --min-count, or a smaller --lanes"
+            message, hint="pass lm.vocabulary=bytes, a larger lm.min_count, or a smaller lm.lanes"
         )
 
 

@@ -46,7 +46,7 @@ _PROGRESS = {
     "step": "step",
     "rate": "rate",
     "best": "best",
-    "best_epoch": "best_look",
+    "best_epoch": "best_validation",
     "losses": "losses",
 }
 _PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
@@ -73,7 +73,7 @@ class Training(Trainer[Network, Batch]):
     progress: TokenProgress
     plan: Plan
     judged_by = "validation perplexity"
-    hint = "pass a smaller --rate"
+    hint = "pass a smaller lm.rate"
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Training(Trainer[Network, Batch]):
     @property
     def history(self) -> dict[str, Any]:
         """Mean losses and validation perplexities by epoch."""
-        return {"losses": self.progress.losses, "perplexities": self.progress.looks}
+        return {"losses": self.progress.losses, "perplexities": self.progress.validation_losses}
 
     def batches(self, step: int) -> Iterator[Any]:
         """Return the batches of the plan from a step on."""
@@ -175,7 +175,7 @@ class Training(Trainer[Network, Batch]):
         large enough.
         """
         now = self.progress
-        gained = now.best - now.looks[-1] >= GAIN
+        gained = now.best - now.validation_losses[-1] >= GAIN
         if self.anneals and not gained and now.rate > LOWEST_RATE:
             now.rate = max(now.rate / BACKOFF, LOWEST_RATE)
         return lower
@@ -213,7 +213,9 @@ def save_training(training: Training, path: Path, identity: str) -> None:
         name: getattr(training.progress, attribute) for name, attribute in _PROGRESS.items()
     }
     progress["best"] = (
-        None if training.best is None and not training.progress.looks else progress["best"]
+        None
+        if training.best is None and not training.progress.validation_losses
+        else progress["best"]
     )
     write_tensors(path, tensors, {"identity": identity, "progress": progress})
 

@@ -1,10 +1,10 @@
-from .detection.detector import all_detectors as all_detectors
-from .detection.detector import covered as covered
-from .detection.detector import detectors as detectors
 from .detection.detector import words as words
+from .detection.detectors import DETECTORS as DETECTORS
+from .detection.detectors import covered_labels as covered_labels
 from .detection.detectors.tagger import TaggerDetector as TaggerDetector
 from .detection.finder import Finder as Finder
 from .detection.finder import united as united
+from .detection.names.cue_words import NAMES as NAMES
 from .detection.note import NoteView as NoteView
 from .detection.note import plain as plain
 from .detection.second_opinion import SecondOpinion as SecondOpinion

@@ -122,8 +122,8 @@ class NameIndex:
     def for_patients(self, patient_ids: Iterable[str]) -> NameIndex:
         """Return the index restricted to some patients."""
         ids = list(patient_ids)
-        found = ((patient_id, self.patients.get(patient_id)) for patient_id in ids)
-        subset = {patient_id: names for patient_id, names in found if names is not None}
+        names_of_patient = ((patient_id, self.patients.get(patient_id)) for patient_id in ids)
+        subset = {patient_id: names for patient_id, names in names_of_patient if names is not None}
         shown = ((patient_id, self.date_orders.get(patient_id, 0)) for patient_id in ids)
         orders = {patient_id: order for patient_id, order in shown if order}
         return NameIndex(subset, self.staff, self.vocabulary, orders)

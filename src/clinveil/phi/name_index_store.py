@@ -67,7 +67,9 @@ class NameIndexStore:
                 necessarily all).
         """
         names = (
-            (patient, " ".join(name)) for patient, found in index.patients.items() for name in found
+            (patient, " ".join(name))
+            for patient, patient_names in index.patients.items()
+            for name in patient_names
         )
         words = [word for word in lower if word not in self._full]
         with _database_errors():
@@ -139,15 +141,19 @@ class _StoredNames(Mapping[str, frozenset[Name]]):
         self._words = words
 
     def __getitem__(self, patient_id: str) -> frozenset[Name]:
-        found = self._file.execute("SELECT name FROM names WHERE patient = ?", (patient_id,))
-        names = without_words(frozenset(tuple(name.split(" ")) for (name,) in found), self._words)
+        found_rows = self._file.execute("SELECT name FROM names WHERE patient = ?", (patient_id,))
+        names = without_words(
+            frozenset(tuple(name.split(" ")) for (name,) in found_rows), self._words
+        )
         if not names:
             raise KeyError
         return names
 
     def __iter__(self) -> Iterator[str]:
-        found = (patient for (patient,) in self._file.execute("SELECT DISTINCT patient FROM names"))
-        return (patient for patient in found if patient in self)
+        found_rows = (
+            patient for (patient,) in self._file.execute("SELECT DISTINCT patient FROM names")
+        )
+        return (patient for patient in found_rows if patient in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -160,10 +166,12 @@ class _DateOrders(Mapping[str, int]):
         self._file = file
 
     def __getitem__(self, patient_id: str) -> int:
-        found = self._file.execute("SELECT shown FROM date_orders WHERE patient = ?", (patient_id,))
+        found_rows = self._file.execute(
+            "SELECT shown FROM date_orders WHERE patient = ?", (patient_id,)
+        )
         shown = 0
-        for (one,) in found:
-            shown |= one
+        for (order,) in found_rows:
+            shown |= order
         if not shown:
             raise KeyError
         return shown

@@ -123,18 +123,18 @@ class NameVariants:
             return []
         letters = [item.upper() for item in sorted(self.initials)]
         position = 0
-        found = list[tuple[int, int]]()
+        ranges = list[tuple[int, int]]()
         for match in _DOT.finditer(text):
             start = match.start()
             end = next(
                 (end for initials in letters if (end := _dotted_end(text, start, initials))), 0
             )
             if end and start >= position:
-                found.append((start, end))
+                ranges.append((start, end))
                 position = end
         if bare:
-            found += [match.span() for match in _TIGHT.finditer(text) if match[0] in letters]
-        return sorted(found)
+            ranges += [match.span() for match in _TIGHT.finditer(text) if match[0] in letters]
+        return sorted(ranges)
 
 
 def _dotted_end(text: str, offset: int, letters: str) -> int:
@@ -176,10 +176,15 @@ def is_met(text: str, start: int) -> bool:
 
 def _user_names(name: list[str]) -> Iterator[str]:
     """Yield `jsmith`, `smithj`, `johnsmith` and `smithjohn` for John Smith."""
-    given = name[0]
+    given_name = name[0]
     family = name[-1]
     if len(name) > 1 and len(family) > 2:
-        users = (given[0] + family, family + given[0], given + family, family + given)
+        users = (
+            given_name[0] + family,
+            family + given_name[0],
+            given_name + family,
+            family + given_name,
+        )
         yield from (user for user in users if len(user) > 4)
 
 
@@ -189,15 +194,15 @@ def _by_ends(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
     Two edits are allowed only in long names with an unchanged first letter. A transposition in the
     middle of four letters preserves one letter at each end.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    ranges: dict[str, tuple[str, ...]] = {}
     for form in forms:
         first, last, head, tail = _ends(form)
         short = len(form) == SHORTEST_MISSPELLED
         long = len(form) >= SHORTEST_TWO_EDITS
         ends = (first, last) if short else (first, head, tail) if long else (head, tail)
         for end in ends if len(form) >= SHORTEST_MISSPELLED else ():
-            found[end] = (*found.get(end, ()), form)
-    return found
+            ranges[end] = (*ranges.get(end, ()), form)
+    return ranges
 
 
 def _ends(form: str) -> tuple[str, str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -16,11 +16,12 @@ from clinveil.core import (
     QUIET,
     SEED,
     WORKERS,
+    Affects,
     LabelledNotesSettings,
     NotesSettings,
     Settings,
-    flag,
     group,
+    setting,
 )
 from clinveil.phi.detection.second_opinion import installed
 from clinveil.phi.residue import MAX_RESIDUES
@@ -35,49 +36,65 @@ SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
 class PhiSettings(Settings):
     """Detection of identifiers and their treatment."""
 
-    patients: Path | None = flag(
-        None, "Read known patients from this file (names, record numbers, phones)."
+    AFFECTS: ClassVar[Affects] = "treatment"
+    patients: Path | None = setting(
+        None,
+        "Read known patients from this file (names, record numbers, phones).",
+        affects="notes",
+        secret="path",
     )
-    staff: Path | None = flag(
-        None, "Read names of clinicians and other staff from this file (CSV, Parquet, text)."
+    staff: Path | None = setting(
+        None,
+        "Read names of clinicians and other staff from this file (CSV, Parquet, text).",
+        affects="notes",
+        secret="path",
     )
-    also: tuple[str, ...] = flag(
+    also: tuple[str, ...] = setting(
         (),
         "Add an external detector: presidio, presidio:FOLDER or hf:FOLDER; repeatable.",
+        secret="path",
     )
-    engine: str | None = flag(None, "Detect with this external detector only (values as for also).")
-    propagate: Literal["patient", "note", "none"] = flag(
+    engine: str | None = setting(
+        None, "Detect with this external detector only (values as for also).", secret="path"
+    )
+    propagate: Literal["patient", "note", "none"] = setting(
         "patient",
         "Search for names found elsewhere in all notes of the patient, one note, or none.",
     )
-    tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
-    no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
-    second_opinion: Literal["auto", "on", "off"] = flag(
+    tagger: Path | None = setting(
+        None, "Use this trained tagger instead of the one in the package.", secret="path"
+    )
+    no_tagger: bool = setting(False, "Detect with rules, word lists and known patients only.")
+    second_opinion: Literal["auto", "on", "off"] = setting(
         "auto", "Read doubtful sentences with the model of the extra accurate; auto: if installed."
     )
-    language: Literal["english", "any"] = flag(
+    language: Literal["english", "any"] = setting(
         "english",
         "Leave out notes in other languages, or treat any; the detectors know English only.",
     )
-    mode: Literal["remove", "replace", "tag"] = flag(
+    mode: Literal["remove", "replace", "tag"] = setting(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
-    date_order: DateOrder = flag(
+    date_order: DateOrder = setting(
         "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
     )
-    shift: tuple[str, ...] = flag(
+    shift: tuple[str, ...] = setting(
         (), "Keep this column of dates and move it by the days of its patient; repeatable."
     )
-    phi_profile: str | None = flag(
+    phi_profile: str | None = setting(
         None, "Use this policy: safe-harbor, limited-dataset, research or max-recall."
     )
-    phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
-    decisions: tuple[Path, ...] = flag(
-        (), "Apply the decisions of clinveil review in this file; repeatable."
+    phi_policy: Path | None = setting(None, "Use the policy in this TOML file.", secret="path")
+    decisions: tuple[Path, ...] = setting(
+        (),
+        "Apply the decisions of clinveil review in this file; repeatable.",
+        affects="notes",
+        secret="path",
     )
-    max_residues: float = flag(
+    max_residues: float = setting(
         MAX_RESIDUES,
         "Maximum share of notes with text like an identifier after treatment (1: no limit).",
+        affects="notes",
         ge=0,
         le=1,
     )
@@ -111,15 +128,6 @@ class PhiSettings(Settings):
             )
         return self
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Files that detection and treatment depend on: lists, the policy and its words, a tagger,
-        decisions.
-        """
-        named = (self.patients, self.staff, self.phi_policy, self.tagger)
-        words = self.policy().files[1:]
-        return (*(path for path in named if path is not None), *words, *self.decisions)
-
     def opened(self, keep: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to read with the notes: the kept ones and those of dates."""
         return (*keep, *(name for name in self.shift if name not in keep))
@@ -151,14 +159,14 @@ class DeidentifySettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    spans: bool = flag(
+    spans: bool = setting(
         False, "Write spans.jsonl (findings with their text) to the vault, for review."
     )
-    keep_ids: bool = flag(False, "Keep the note ids, patient ids and file names of the source.")
-    crosswalk: bool = flag(
+    keep_ids: bool = setting(False, "Keep the note ids, patient ids and file names of the source.")
+    crosswalk: bool = setting(
         False, "Store the original identifiers, encrypted, for clinveil reidentify."
     )
-    audit: Literal["full", "counts"] = flag(
+    audit: Literal["full", "counts"] = setting(
         "full", "Log the spans of each note in the audit log, or counts only."
     )
 
@@ -168,8 +176,8 @@ class ValidateSettings(Settings):
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
-    locations: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
-    passage: int = flag(
+    locations: int = setting(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
+    passage: int = setting(
         40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000
     )
     workers: int = WORKERS

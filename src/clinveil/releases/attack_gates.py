@@ -38,7 +38,7 @@ OTHER_NOTES: Target = "note by the patient's other notes"
 PUBLIC: Target = "note by public knowledge"
 RECIPIENTS = ("recipient", "shadow")
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
-DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
+DROPPED = "Holds by construction: no digit is written (--set channel.numbers=drop)."
 DRAWN = "Random draws can produce it too; any hit is refused."
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")

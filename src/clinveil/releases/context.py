@@ -16,7 +16,7 @@ from clinveil.phi import NameIndex, NoteDeidentifier, ResidueTally
 from clinveil.releases.earlier.ledger import Earlier, Entry, NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import RunPaths
-from clinveil.releases.preflight import PreparedInput
+from clinveil.releases.prepared_input import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, each, threads
 from clinveil.vectors import over_words

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from clinveil.core import InputError, Key, remove
-from clinveil.corpus import NOTE_ID, PATIENT_ID, HeldOutPatients, SourceIds, places
+from clinveil.corpus import NOTE_ID, PATIENT_ID, HeldOutPatients, SourceIds, positions_of
 from clinveil.phi import NewIds
 
 IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
@@ -153,7 +153,9 @@ def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch],
     ids, step = np.sort(ids), np.uint64((2**64 - 1) // (ids.size + 1))
 
     def ranks(batch: pa.RecordBatch) -> Ranks:
-        return np.append(order, ids.size)[places(ids, by_new_id(batch))].astype(np.uint64) * step
+        return (
+            np.append(order, ids.size)[positions_of(ids, by_new_id(batch))].astype(np.uint64) * step
+        )
 
     return ranks
 

@@ -41,15 +41,15 @@ FAULT = "This is a program error. Do not release; report it."
 SPANS = (10, 20, 50)  # words in a row of the copy search
 NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
 SHARED = (
-    "The model has no sequence of fewer than --min-patients patients, and limits repetition by one"
-    " patient."
+    "The model has no sequence of fewer than channel.min_patients patients, and limits repetition"
+    " by one patient."
 )
 UNSEEN = "No gate on copies could detect a copy on these notes."
 COPIES_HINT = (
     "Raise channel.ngram_patients, or lower channel.background. If templates cause many"
     " coincidental copies, raise test_share."
 )
-SEE = "Hold out more patients (--set test_share), or add patients or longer notes."
+SEE = "Hold out more patients (test_share), or add patients or longer notes."
 # Rows left out by rule (entered in error, not in English), not because of a
 # failure.
 PLANNED = frozenset({ENTERED_IN_ERROR, NOT_ENGLISH})

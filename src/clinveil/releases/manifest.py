@@ -355,7 +355,7 @@ def _rows(folder: Path, manifest: dict[str, Any]) -> Check:
         ).batches():
             rows += batch.num_rows
     except ClinveilError as error:
-        return Check(what, False, error.what)
+        return Check(what, False, error.problem)
     return Check(what, rows == notes["rows"], f"{rows:,} rows")
 
 

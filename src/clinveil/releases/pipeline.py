@@ -17,7 +17,6 @@ import numpy as np
 
 from clinveil.attacks import gated_only, not_applicable
 from clinveil.core import (
-    FREE,
     TEST_SEED,
     GateError,
     Key,
@@ -43,17 +42,18 @@ from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
+from clinveil.releases.kinds import kinds_with, other_kind
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
-from clinveil.releases.preflight import PreparedInput, prepared
-from clinveil.releases.producer import Producer, other_kind, producers
+from clinveil.releases.preflight import prepared
+from clinveil.releases.prepared_input import PreparedInput
+from clinveil.releases.producer import Producer, producer_of
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, opened_for, serial
 from clinveil.utility import useful
-
-_NO_MATTER = FREE | {"again", "ledger", "signing_key"}
+from clinveil.vectors import VectorSettings
 
 
 def dry_run(
@@ -214,16 +214,9 @@ def _asked(
 
     Parts are named, not hashed: a run may go on after a part was corrected.
     """
-    read = [
-        *settings.identifiers.files,
-        settings.channel.keep_words,
-        settings.channel.drop_words,
-        vectors,
-        *settings.vectors.places().values(),
-        *settings.synthetic.places,
-        *([reused.seal] if reused else []),
-    ]
-    return run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)
+    words = settings.identifiers.policy().files[1:]
+    earlier = [reused.seal] if reused else []
+    return run_hash(settings, "\n".join(ready.names) or source, *words, vectors, *earlier)
 
 
 def _producer(
@@ -236,14 +229,12 @@ def _producer(
     if reused and vectors:
         raise UsageError("--vectors and --reuse exclude each other", hint="omit one of them")
     settings = reused.settings_for(settings) if reused else settings
-    producer = producers.get(settings.kind)
+    producer = producer_of(settings.kind)
     producer.refuse_early(settings)
     if settings.signing_key is not None:
         SigningKey.load(settings.signing_key)
-    if vectors is not None and "vectors" not in producer.uses:
-        raise other_kind(
-            "--vectors", [name for name, one in producers if "vectors" in one.uses], settings.kind
-        )
+    if vectors is not None and VectorSettings not in producer.settings:
+        raise other_kind("--vectors", kinds_with((VectorSettings,)), settings.kind)
     return producer, settings
 
 
@@ -320,11 +311,7 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
     vault = job.folder.vault
     if job.key.test_seed is not None:
         job.say(TEST_SEED)
-    if (
-        "identifiers" in producer.uses
-        and settings.phi
-        and (warning := settings.identifiers.policy().warning)
-    ):
+    if settings.phi and (warning := settings.identifiers.policy().warning):
         job.say(warning)
     if job.reused is not None:
         parts = ", ".join(("key", "test patients", *job.reused.parts))

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinveil.attacks import TARGETS, Target
-from clinveil.core import Registry, UsageError
+from clinveil.core import Settings
+from clinveil.releases.kinds import producers
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from clinveil.releases.context import ReleaseContext
     from clinveil.releases.earlier.ledger import NoteHashes
     from clinveil.releases.measured import AttackSample
-    from clinveil.releases.preflight import Preflight
+    from clinveil.releases.prepared_input import Preflight
     from clinveil.releases.settings import ReleaseSettings
     from clinveil.report import AlignedNote, Fact, Gate, TokenRow
 
@@ -36,11 +37,6 @@ if TYPE_CHECKING:
 FIXED = 60.0
 PER_MILLION = 35.0
 PER_MILLION_MEASURED = 65.0
-TABLES = ("lm", "synthetic")
-OF_KINDS = ("channel", "vectors", "identifiers", *TABLES)
-"""Groups and tables of settings that only some kinds use."""
-
-
 MEASURE = ("measure", "attack the release, measure utility")
 """The last stage of every plan."""
 
@@ -49,12 +45,12 @@ class Producer(ABC):
     """One kind of release.
 
     Attributes:
-        uses: settings and groups of this kind that not all kinds use.
+        settings: classes of settings of this kind that not all kinds have.
         learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
             are released.
     """
 
-    uses: ClassVar[frozenset[str]] = frozenset()
+    settings: ClassVar[frozenset[type[Settings]]] = frozenset()
     learns: ClassVar[tuple[str, ...]] = ()
     keeps_markup: ClassVar[bool] = False
 
@@ -186,24 +182,8 @@ class Product(ABC):
         return () if self.job.key.test_seed is None else ("notes",)
 
 
-producers: Registry[Producer] = Registry(
-    "release kind",
-    "clinveil.releases.producers",
-    first=("obfuscated", "deidentified", "synthetic"),
-)
-"""All kinds of release by name."""
-
-
-def kinds_with(names: Collection[str], kind: str) -> list[str]:
-    """Return the kinds that use one of these settings or groups; empty if `kind`, or every kind,
-    uses it.
-    """
-    using = [name for name, producer in producers if producer.uses & set(names)]
-    return [] if kind in using else using
-
-
-def other_kind(written: str, kinds: Sequence[str], kind: str) -> UsageError:
-    """Return the error for a setting that does not apply to a kind of release."""
-    *most, last = kinds
-    named = f"{', '.join(most)} or {last}" if most else last
-    return UsageError(f"{written} applies to --as {named}, not to --as {kind}")
+def producer_of(kind: str) -> Producer:
+    """Return the producer of a kind of release. Raises UsageError for an unknown kind."""
+    producer = producers.get(kind)
+    assert isinstance(producer, Producer)
+    return producer

@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-from clinveil.core import FREE, LABELS, Finding, SigningKey, fingerprint
+from clinveil.core import LABELS, Finding, SigningKey, content_of, fingerprint
 from clinveil.corpus import Columns
-from clinveil.phi import covered as covered_labels
+from clinveil.phi import covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.context import hashing
-from clinveil.releases.earlier.reuse import FILES
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
@@ -31,30 +29,6 @@ from clinveil.report import (
 )
 
 TITLE = "Release of clinical notes"
-# Settings that contain paths of the custodian; the released manifest states only whether they were
-# given.
-_PLACES = (
-    "patients",
-    "phi_policy",
-    "keep_words",
-    "drop_words",
-    "more_text",
-    "init",
-    "public",
-)
-# Settings of the call, without effect on the release.
-_CALL = (
-    *FREE,
-    "ledger",
-    "signing_key",
-    "seed",
-    "encoding",
-    "max_note_bytes",
-    "text",
-    "id",
-    "patient",
-)
-_CALL += ("device", "batch", "threads")
 
 
 def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
@@ -112,20 +86,20 @@ def _private_entries(product: Product) -> dict[str, Any]:
     """Return all counts in full, and entries for the custodian only."""
     job = product.job
     rows = product.rows
-    # Files that determine the output, by setting.
-    places = {
-        name: value
-        for name, value in job.settings.flat().items()
-        if name in FILES and value is not None
+    values = job.settings.named_values()
+    files = {
+        name: content_of(values[name])
+        for name, one in job.settings.declared().items()
+        if one.affects == "treatment" and one.declared.secret == "path" and values[name]
     }
     private = {
         "source_sha256": job.source_sha256,
-        "settings_in_full": job.settings.flat(),
+        "settings_in_full": job.settings.model_dump(mode="json"),
         "platform": platform.platform(),
         "python": platform.python_version(),
         "seeds": dict(job.seeds),
         "seconds": {stage.name: stage.seconds for stage in job.timer.rows},
-        "files_sha256": {name: fingerprint(Path(place)) for name, place in places.items()},
+        "files_sha256": files,
     }
     counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
     return {"accounting": counts, "private": private}
@@ -135,34 +109,16 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """Return the settings that a recipient may see: those of the kind, without paths of the
     custodian.
     """
-    record = settings.flat()
-    others = settings.of_other_kinds()
-    hidden = {*_CALL, *_PLACES, *others}
-    shown = {
-        name: value
-        for name, value in record.items()
-        if name not in hidden and not isinstance(value, dict)
-    }
-    tables = {
-        name: value
-        for name, value in record.items()
-        if isinstance(value, dict) and name not in others
-    }
-    inner = {
-        f"{group}.{name}": value for group, table in tables.items() for name, value in table.items()
-    }
-    shown |= {
-        name: value
-        for name, value in inner.items()
-        if name.partition(".")[2] not in (*_PLACES, *_CALL)
-    }
-    if "n" in shown:
-        shown["n"] = str(settings.channel.n)
-    return shown | {
-        f"{name}_given": record[name] is not None
-        for name in _PLACES
-        if name in record.keys() - others
-    }
+    record = settings.record()
+    shown: dict[str, Any] = {}
+    for one in settings.of_kind():
+        if one.affects == "call" or one.declared.secret == "value":
+            continue
+        if one.declared.secret == "path":
+            shown[f"{one.name}_given"] = record[one.name] not in (None, [])
+        else:
+            shown[one.name] = record[one.name]
+    return shown
 
 
 TEXTS = {
@@ -211,7 +167,7 @@ def record_of(
         findings=tuple(account.findings),
         phi=_phi(product),
         settings=outward_facts(
-            Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()
+            Fact(name, _shown(value)) for name, value in public_settings(job.settings).items()
         ),
         provenance=outward_facts(_provenance(product)),
         warnings=_warnings(product, account.findings),

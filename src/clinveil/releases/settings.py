@@ -16,16 +16,16 @@ from clinveil.core import (
     QUIET,
     SEED,
     WORKERS,
+    Affects,
     NotesSettings,
+    Setting,
     Settings,
-    choice,
-    flag,
     group,
-    table,
+    setting,
 )
-from clinveil.lm import PRETRAINED, SMOLLM2, TrainingSettings, language_models
+from clinveil.lm import PRETRAINED, TrainingSettings, language_models
 from clinveil.phi import PhiSettings
-from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
+from clinveil.releases.kinds import kinds_with, other_kind, producers
 from clinveil.scale import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors import VectorSettings
@@ -34,20 +34,12 @@ LABEL_PATIENTS = 5
 MEASURE_WORDS = 2_000_000
 
 
-class ReleaseChannelSettings(ChannelSettings):
-    """Channel settings of a release."""
+class PatientFloor(Settings):
+    """The patient floor, of words or of the values of labels."""
 
-    background: float = flag(
-        0.6,
-        "Share of words that do not follow the note: common words, or words of the language model.",
-        ge=0,
-        le=1,
-    )
-    layout: Layout = flag(
-        "sentences", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
-    )
+    AFFECTS: ClassVar[Affects] = "treatment"
     # `resolved` makes it a number.
-    min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]
+    min_patients: int | Literal["auto"] = setting(
         "auto", "Never release a word of fewer patients (auto: from their number)."
     )
 
@@ -57,6 +49,20 @@ class ReleaseChannelSettings(ChannelSettings):
         if isinstance(value, int) and value < 1:
             raise ValueError("must be 1 or more, or auto")
         return value
+
+
+class ReleaseChannelSettings(PatientFloor, ChannelSettings):  # type: ignore[misc]
+    """Channel settings of a release."""
+
+    background: float = setting(
+        0.6,
+        "Share of words that do not follow the note: common words, or words of the language model.",
+        ge=0,
+        le=1,
+    )
+    layout: Layout = setting(
+        "sentences", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
+    )
 
     @property
     def label_floor(self) -> int:
@@ -78,39 +84,55 @@ class ReleaseChannelSettings(ChannelSettings):
 class WritingSettings(Settings):
     """Settings for generating synthetic notes and searching them for copies."""
 
-    init: str | None = flag(
-        None, "Public model to train further: a folder of Hugging Face, or smollm2."
+    init: str | None = setting(
+        None,
+        "Public model to train further: a folder of Hugging Face, or smollm2.",
+        affects="training",
+        secret="path",
     )
-    count: int | None = flag(
+    count: int | None = setting(
         None, "Notes to write (default: as many words as the training notes).", ge=1
     )
-    temperature: float = flag(
+    temperature: float = setting(
         1.0, "Sampling temperature; below 1 favours likely words.", gt=0, le=10
     )
-    longest: int = flag(
+    longest: int = setting(
         4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000
     )
-    batch: int = flag(
-        64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000
+    batch: int = setting(
+        64,
+        "Notes written in parallel; affects speed and memory only.",
+        secret="value",
+        ge=1,
+        le=100_000,
     )
-    tags: bool = flag(False, "Write tags around invented identifiers: <NAME>...</NAME>.")
-    exact: bool | None = flag(
+    tags: bool = setting(False, "Write tags around invented identifiers: <NAME>...</NAME>.")
+    exact: bool | None = setting(
         None, "Write in double precision for any batch size (default: not pretrained)."
     )
-    threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
-    span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
-    epsilon: float | None = flag(
-        None, "Patient-level differential privacy with this epsilon (lm.model unigram, ngram)."
+    threads: int = setting(
+        1,
+        "PyTorch threads for training; results are reproducible with one.",
+        secret="value",
+        ge=1,
     )
-    delta: float | None = flag(None, "Delta of the guarantee (default: 1/(n ln n) for n patients).")
-    public: Path | None = flag(
-        None, "Public text for epsilon: its words are the vocabulary, and train the n-grams."
+    span: int = setting(50, "Consecutive words that count as a copy.", ge=5)
+    epsilon: float | None = setting(
+        None,
+        "Patient-level differential privacy with this epsilon (lm.model unigram, ngram).",
+        affects="training",
     )
-
-    @property
-    def places(self) -> tuple[Path | None, ...]:
-        """Files and folders that the notes depend on."""
-        return self.public, None if self.init in (None, SMOLLM2) else Path(self.init)
+    delta: float | None = setting(
+        None,
+        "Delta of the guarantee (default: 1/(n ln n) for n patients).",
+        affects="training",
+    )
+    public: Path | None = setting(
+        None,
+        "Public text for epsilon: its words are the vocabulary, and train the n-grams.",
+        affects="training",
+        secret="path",
+    )
 
     def doubles(self, model: str) -> bool:
         """Return whether a kind of model writes in double precision."""
@@ -120,23 +142,70 @@ class WritingSettings(Settings):
 class WriterSettings(TrainingSettings):
     """Settings of the language model of a release."""
 
-    model: str = choice(
-        language_models,
+    model: str = setting(
         "ngram",
         "ngram (shared word sequences), unigram, lstm (paper C's), pretrained.",
+        members=language_models,
     )
 
 
-class ReleaseSettings(Settings):
-    """All settings of `clinveil release`; recorded in the manifest."""
+class RecoveryLimits(Settings):
+    """Limits of gates on recovered words and linked notes."""
+
+    max_names: float = setting(
+        0.05,
+        "Maximum share of names recovered by a recipient, above chance (1: no gate).",
+        ge=0,
+        le=1,
+    )
+    max_linkage: float = setting(
+        0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
+    )
+    max_stolen: float | None = setting(
+        None,
+        "The same limits for an attacker with the vault's vectors (default: report only).",
+        ge=0,
+        le=1,
+    )
+
+
+class KeptLimits(Settings):
+    """Limit of the gate on kept columns."""
+
+    max_kept: float = setting(
+        0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1
+    )
+
+
+class IdentifierSwitch(Settings):
+    """Whether identifiers are replaced."""
+
+    AFFECTS: ClassVar[Affects] = "treatment"
+    phi: bool = setting(True, "Replace identifiers first.")
+
+
+class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
+    """All settings of `clinveil release`; recorded in the manifest.
+
+    Settings that only some kinds have are in classes of their own: see `Producer.settings`.
+    """
 
     CONFIGS: ClassVar[str] = "clinveil.releases.configs"
-    kind: str = choice(producers, "obfuscated", "Kind of release.", name="as")
+    FLAGS: ClassVar[Mapping[str, str]] = {
+        "Input": "notes.text notes.id notes.patient label identifiers.patients identifiers.staff"
+        " from_sql uri",
+        "What leaves": "out kind keep identifiers.shift reuse",
+        "Protection": "channel.min_patients vectors vectors.more_text again",
+        "Running": "config set executor.on workers seed force quiet",
+    }
+    kind: str = setting(
+        "obfuscated", "Kind of release.", affects="treatment", flag="as", members=producers
+    )
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
-    lm: WriterSettings = table(WriterSettings)
-    synthetic: WritingSettings = table(WritingSettings)
+    lm: WriterSettings = group(WriterSettings)
+    synthetic: WritingSettings = group(WritingSettings)
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
@@ -145,46 +214,35 @@ class ReleaseSettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    measure_words: int = flag(
+    measure_words: int = setting(
         MEASURE_WORDS,
         "Measure on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
-    test_share: float = flag(
+    test_share: float = setting(
         0.15, "Share of patients held out of all models, to test utility on.", gt=0, le=0.5
     )
-    model: tuple[str, ...] = choice(
-        classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable."
+    model: tuple[str, ...] = setting(
+        ("tfidf-lr",), "Classifiers of the utility figures; repeatable.", members=classifiers
     )
-    again: bool = flag(False, "Release notes again that were released under another key.")
-    ledger: Path | None = flag(
-        None, "Ledger folder of released notes (default: clinveil-ledger next to OUT)."
+    again: bool = setting(
+        False, "Release notes again that were released under another key.", affects="call"
     )
-    signing_key: Path | None = flag(
-        None, "Ed25519 private key (PEM) that signs the manifest (default: from the key)."
-    )
-    max_names: float = flag(
-        0.05,
-        "Maximum share of names recovered by a recipient, above chance (1: no gate).",
-        ge=0,
-        le=1,
-    )
-    max_linkage: float = flag(
-        0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
-    )
-    max_kept: float = flag(
-        0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1
-    )
-    max_stolen: float | None = flag(
+    ledger: Path | None = setting(
         None,
-        "The same limits for an attacker with the vault's vectors (default: report only).",
-        ge=0,
-        le=1,
+        "Ledger folder of released notes (default: clinveil-ledger next to OUT).",
+        affects="call",
+        secret="path",
     )
-    risk_threshold: float = flag(
+    signing_key: Path | None = setting(
+        None,
+        "Ed25519 private key (PEM) that signs the manifest (default: from the key).",
+        affects="call",
+        secret="path",
+    )
+    risk_threshold: float = setting(
         0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1
     )
-    phi: bool = flag(True, "Replace identifiers first.")
 
     @model_validator(mode="after")
     def _pretrained(self) -> Self:
@@ -194,29 +252,25 @@ class ReleaseSettings(Settings):
         return self
 
     @classmethod
-    def refuse_given(cls, typed: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    def refuse_given(cls, given: Mapping[str, Any], where: Mapping[str, str]) -> None:
         """Raise UsageError for a setting of another kind of release."""
-        kind = values.get("kind", "obfuscated")
+        kind = given.get("kind", cls.model_fields["kind"].default)
         if kind not in producers:
             return
-        groups = {name: group for group in OF_KINDS for name in _names(cls, group)}
-        for name, written in typed.items():
-            if kinds := kinds_with(
-                {name, name.partition(".")[0], name.rpartition(".")[2], groups.get(name, "")}, kind
-            ):
-                raise other_kind(written, kinds, kind)
+        for name in given:
+            kinds = kinds_with(cls.declared()[name].owners)
+            if kind not in kinds:
+                raise other_kind(name, kinds, kind, where.get(name, ""))
 
-    def of_other_kinds(self) -> set[str]:
-        """Return the groups, tables and settings that this kind of release does not use."""
-        names = {name: group for group in OF_KINDS for name in (group, *_names(type(self), group))}
-        names |= {name: name for name in type(self).model_fields}
-        return {name for name, group in names.items() if kinds_with({name, group}, self.kind)}
+    def of_kind(self) -> list[Setting]:
+        """Return the settings that this kind of release has."""
+        return [one for one in self.declared().values() if self.kind in kinds_with(one.owners)]
 
     def resolved(self, patients: int) -> ReleaseSettings:
         """Return the settings with `min_patients = auto` replaced for this many patients."""
         if self.channel.min_patients != "auto":
             return self
-        return self.but(min_patients=producers.get(self.kind).floor(patients))
+        return self.but(channel={"min_patients": producers.get(self.kind).floor(patients)})
 
     @field_validator("model")
     @classmethod
@@ -224,9 +278,3 @@ class ReleaseSettings(Settings):
         if not values:
             raise ValueError("one or several of " + ", ".join(classifiers.names()))
         return values
-
-
-def _names(model: type[Settings], group: str) -> list[str]:
-    """Return the flags of a group; tables have none."""
-    kind = None if group in TABLES else model.model_fields[group].annotation
-    return [*kind.flags()] if isinstance(kind, type) and issubclass(kind, Settings) else []

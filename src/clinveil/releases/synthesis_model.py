@@ -87,7 +87,7 @@ def sides_of(
             f"{len(training)} training and {len(tested)} test patients with words in their notes"
             " are too few"
         )
-        hint = "pass more patients, or a larger --set test_share"
+        hint = "pass more patients, or a larger test_share"
         raise InputError(what, where=f"{len(everyone)} patients", hint=hint)
     n_validation = (
         max(1, round(VALIDATION * len(training))) if validate and len(training) > FEWEST else 0

@@ -158,6 +158,6 @@ def _refuse(name: str, values: list[Any], patients: list[str], floor: int) -> No
     if rare := sum(len(who) < floor for who in holders.values()):
         message = (
             f"{rare} of {len(holders)} values occur with fewer than {floor} patients"
-            " (--min-patients)"
+            " (channel.min_patients)"
         )
         raise InputError(message, where=where, hint="merge these values, or leave the column out")

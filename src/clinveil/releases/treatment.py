@@ -8,7 +8,7 @@ recomputed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from clinveil.phi import (
     PartTask,
     PhiSettings,
     RunCounts,
+    TreatedBatch,
     deidentify_corpus,
     detect_parts,
     write_residues,
@@ -66,45 +67,64 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> TreatedNotes:
         if deidentifier is None:
             job.broken.refuse()
             return TreatedNotes(job.corpus, None)
+        counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
+        folder = private_folder(job.folder.work / "protected")
         if isinstance(job.corpus, PartedCorpus) and job.facts:
-            return _treat_parts(job, job.corpus, deidentifier, placeholders=placeholders)
-        return _treat(job, deidentifier.with_placeholders() if placeholders else deidentifier)
+            path = folder
+            index = _treat_parts(job, folder, deidentifier, counts, placeholders=placeholders)
+        else:
+            path = folder / "0.parquet"
+            engine = deidentifier.with_placeholders() if placeholders else deidentifier
+            index = _treat_file(job, path, engine, counts)
+        _collect_residues(folder, job.folder.vault / RESIDUES)
+    _report(job, counts)
+    corpus = open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep)
+    return TreatedNotes(corpus, counts.labels, counts.skipped, index)
 
 
-def _treat(job: ReleaseContext, deidentifier: NoteDeidentifier) -> TreatedNotes:
-    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
+def _treat_file(
+    job: ReleaseContext, path: Path, deidentifier: NoteDeidentifier, counts: RunCounts
+) -> NameIndex | None:
+    """Write the treated notes of one file and add their counts; return the names of all notes."""
     indexes = list[NameIndex]()
-    path = private_folder(job.folder.work / "protected") / "0.parquet"
-    with (
-        opened_for(job.settings.executor, job.settings.workers) as over,
-        TableWriter(path) as table,
-        (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues,
-    ):
+    with opened_for(job.settings.executor, job.settings.workers) as task_map:
         results = deidentify_corpus(
             job.corpus,
             deidentifier,
-            over,
+            task_map,
             on_index=indexes.append,
             say=job.say,
             apart=job.held_out.patients,
         )
-        for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
+        shown = track(results, "notes", job.say, size=lambda result: result.batch.num_rows)
+        _write_treated(shown, path, counts)
+    return indexes[0] if indexes else None
+
+
+def _write_treated(results: Iterable[TreatedBatch], path: Path, counts: RunCounts) -> None:
+    """Write treated notes, and next to them their residues; add their counts."""
+    with TableWriter(path) as table, _residues_of(path).open("w", encoding="utf-8") as residues:
+        for result in results:
             counts.add(result)
             table.write(result.batch)
             write_residues(residues, result.residues)
-    _report(job, counts)
-    return TreatedNotes(
-        open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep),
-        counts.labels,
-        counts.skipped,
-        indexes[0] if indexes else None,
-    )
+
+
+def _collect_residues(folder: Path, target: Path) -> None:
+    """Move the residues of all files of treated notes to one file."""
+    with target.open("w", encoding="utf-8") as residues:
+        for path in sorted(folder.glob("*.parquet")):
+            residues.write(_residues_of(path).read_text(encoding="utf-8"))
+            remove(_residues_of(path))
 
 
 def recipe(job: ReleaseContext) -> DeidentifierRecipe:
     """Return what detection in part files depends on."""
     return DeidentifierRecipe.of(
-        NoteDeidentifier.of, job.settings.identifiers, job.folder.vault / KEY
+        NoteDeidentifier.of,
+        job.settings.identifiers,
+        job.settings.identifiers.policy().files[1:],
+        job.folder.vault / KEY,
     )
 
 
@@ -115,17 +135,22 @@ def _with_placeholders(
 
 
 def _treat_parts(
-    job: ReleaseContext, corpus: PartedCorpus, deidentifier: NoteDeidentifier, *, placeholders: bool
-) -> TreatedNotes:
-    parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
-    store = Store(job.folder.vault / TASKS)
+    job: ReleaseContext,
+    folder: Path,
+    deidentifier: NoteDeidentifier,
+    total: RunCounts,
+    *,
+    placeholders: bool,
+) -> NameIndex | None:
+    """Write the treated notes of each part and add their counts; return the names of all notes."""
+    assert isinstance(job.corpus, PartedCorpus)
+    parts = [(part, fact.digest) for part, fact in zip(job.corpus.parts, job.facts, strict=True)]
     scratch = job.folder.work / "names"
-    how = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
-    how = how.sharing(job.known, scratch)
-    works = detect_parts(
+    detection = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
+    tasks = detect_parts(
         parts,
-        how,
-        store,
+        detection.sharing(job.known, scratch),
+        Store(job.folder.vault / TASKS),
         scratch,
         job.executor,
         job.say,
@@ -133,34 +158,18 @@ def _treat_parts(
         apart=job.held_out.patients,
     )
     job.broken.refuse()  # only now, after the longest work on the other parts
-    place = private_folder(job.folder.work / "protected")
-    items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
-    total = RunCounts(deidentifier.policy, deidentifier.patients.keys())
-    with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
-        parts_done = zip(items, each(job.executor, _treat_part, items), strict=True)
-        for (_, path), counts in track(
-            parts_done, "notes", job.say, size=lambda done: done[1].written
-        ):
-            total.add_counts(counts)
-            residues.write(_residues_of(path).read_text(encoding="utf-8"))
-            remove(_residues_of(path))
-    _report(job, total)
-    return TreatedNotes(
-        open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep),
-        total.labels,
-        total.skipped,
-        works[0].index,
-    )
+    items = [(task, folder / f"part-{number:05d}.parquet") for number, task in enumerate(tasks)]
+    results = each(job.executor, _treat_part, items)
+    for counts in track(results, "notes", job.say, size=lambda counts: counts.written):
+        total.add_counts(counts)
+    return tasks[0].index
 
 
 def _treat_part(item: tuple[PartTask, Path]) -> RunCounts:
-    work, path = item
-    counts = RunCounts(work.recipe().policy, work.recipe().patients.keys())
-    with TableWriter(path) as table, _residues_of(path).open("w", encoding="utf-8") as residues:
-        for done in work.treated():
-            counts.add(done)
-            table.write(done.batch)
-            write_residues(residues, done.residues)
+    task, path = item
+    deidentifier = task.recipe()
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
+    _write_treated(task.treated(), path, counts)
     return replace(counts, known=frozenset())
 
 

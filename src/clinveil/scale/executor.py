@@ -9,29 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import ClassVar
 
 from pydantic import model_validator
 
-from clinveil.core import Registry, Settings, choice, flag
+from clinveil.core import Affects, Members, Settings, setting
 from clinveil.scale.local import Map, processes, threads
 
 Opener = Callable[[int, str | None, int | None, int | None], AbstractContextManager[Map]]
-"""The function that an executor's file registers; its arguments are workers, address, tasks and
+"""The function that opens an executor; its arguments are workers, address, tasks and
 ahead.
 """
-executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", first=("local",))
+executors: Members[Opener] = Members(
+    "executor",
+    {
+        "local": "clinveil.scale.executor:open_local",
+        "ray": "clinveil.scale.executors.ray:open_ray",
+        "spark": "clinveil.scale.executors.spark:open_spark",
+    },
+)
 
 
 class ExecutorSettings(Settings):
     """Where the tasks of a command run; the output does not depend on it."""
 
-    on: str = choice(
-        executors, "local", "Run on this machine, on Ray or on Spark; the output is the same."
+    AFFECTS: ClassVar[Affects] = "call"
+    on: str = setting(
+        "local",
+        "Run on this machine, on Ray or on Spark; the output is the same.",
+        members=executors,
     )
-    address: str | None = flag(
+    address: str | None = setting(
         None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here)."
     )
-    tasks: int | None = flag(
+    tasks: int | None = setting(
         None, "Tasks sent to a cluster at a time (default: two per core).", ge=1, le=100_000
     )
 
@@ -39,13 +50,14 @@ class ExecutorSettings(Settings):
     def _cluster(self) -> ExecutorSettings:
         given = "address" if self.address is not None else "tasks" if self.tasks is not None else ""
         if self.on == "local" and given:
-            raise ValueError(f"{given} is for a cluster: omit it, or choose a cluster with --on")
+            raise ValueError(f"{given} is for a cluster: omit it, or set on to ray or spark")
         return self
 
 
-@executors.register("local")
 @contextmanager
-def local(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
+def open_local(
+    workers: int, address: str | None, tasks: int | None, ahead: int | None
+) -> Iterator[Map]:
     """Open a map over local processes; address and tasks are for clusters (`ExecutorSettings`
     refuses them here).
     """

@@ -43,13 +43,13 @@ class Broken:
         if self.errors:
             messages = list(self.errors.values())[:NAMED]
             rest = len(self.errors) - NAMED
-            more = f"; and {rest} more" if rest > 0 else ""
-            what = (
+            omitted = f"; and {rest} more" if rest > 0 else ""
+            problem = (
                 f"{len(self.errors)} of {self.tried} parts cannot be read:"
-                f" {'; '.join(messages)}{more}"
+                f" {'; '.join(messages)}{omitted}"
             )
             hint = "repair them and run the same command again; finished parts are kept"
-            raise Incomplete(what, hint=hint)
+            raise Incomplete(problem, hint=hint)
 
 
 def each(

@@ -1,30 +1,7 @@
 """Base class of algorithms that train word vectors: its fields are settings, its method `train`
 returns `Vectors`.
 
-An algorithm is one file in `vectors/algorithms`, or a class that another package registers.
-A complete example:
-
-    from typing import ClassVar
-
-    import numpy as np
-
-    from clinveil.core.settings import flag
-    from clinveil.vectors.algorithm import Algorithm, algorithms
-    from clinveil.vectors.table import Vectors
-
-    @algorithms.register("random")
-    class Random(Algorithm):
-        \"\"\"Random vectors, a baseline for trained ones.\"\"\"
-
-        name: ClassVar[str] = "random"
-        dim: int = flag(100, "Dimensions of a vector.", ge=2)
-
-        def train(self, notes):
-            words = notes.counts.words
-            rng = np.random.default_rng(notes.seed)
-            return notes.table(rng.normal(size=(len(words), self.dim)).astype(np.float32), {})
-
-Other packages register their class with the entry point group `clinveil.vector_algorithms`.
+An algorithm is one file in `vectors/algorithms`, and an entry of `algorithms` there.
 """
 
 from __future__ import annotations
@@ -38,9 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core import Settings, flag
+from clinveil.core import Settings, setting
 from clinveil.corpus import Corpus
-from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.table import Subwords, Vectors
@@ -103,11 +79,11 @@ class Predicting(Algorithm):
     epochs.
     """
 
-    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
-    window: int = flag(40, "Context words on either side.", ge=1, le=100)
-    negative: int = flag(5, "Negative samples per positive one.", ge=1, le=100)
-    min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int | None = flag(
+    dim: int = setting(100, "Dimensions of a vector.", ge=2, le=2000)
+    window: int = setting(40, "Context words on either side.", ge=1, le=100)
+    negative: int = setting(5, "Negative samples per positive one.", ge=1, le=100)
+    min_count: int = setting(1, "Words with fewer occurrences get no vector.", ge=1)
+    epochs: int | None = setting(
         None, "Passes over the notes (default: from their number of words).", ge=1, le=1000
     )
 
@@ -126,6 +102,3 @@ class Predicting(Algorithm):
             "n_tokens": notes.counts.n_tokens,
             "epochs": epochs,
         }
-
-
-__all__ = ["Algorithm", "Notes", "OnEpoch", "Predicting", "algorithms"]

@@ -270,7 +270,7 @@ def _read_folder(folder: Path) -> Vectors:
         subwords = _read_subwords(folder, meta.get("subwords"))
         return Vectors(words, matrix, counts, patients, meta["n_patients"], meta["meta"], subwords)
     except InputError as error:
-        raise InputError(error.what, where=error.where or folder.name) from None
+        raise InputError(error.problem, where=error.where or folder.name) from None
 
 
 def read_array(file: Path, kind: type) -> NDArray[Any]:

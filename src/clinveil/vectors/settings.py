@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
-from clinveil.core import Settings, UsageError, choice, flag, own_settings
-from clinveil.vectors.algorithms import OURS, algorithms
+from clinveil.core import Affects, Settings, UsageError, setting
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.note_passes import TRAIN_WORDS, passes
 
 GLOVE_PASSES = 15
@@ -17,41 +17,37 @@ class VectorSettings(Settings):
     defaults.
     """
 
-    algorithm: str = choice(algorithms, "skipgram", "Training algorithm.")
-    own: Settings = own_settings("algorithm", here=OURS)
-    glove_variant: Literal["pair", "single"] = flag(
+    AFFECTS: ClassVar[Affects] = "training"
+    algorithm: str = setting("skipgram", "Training algorithm.", members=algorithms)
+    glove_variant: Literal["pair", "single"] = setting(
         "pair", "GloVe: word and context vectors, or one vector per word."
     )
-    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
-    window: int = flag(40, "Context words on either side.", ge=1, le=100)
-    negative: int = flag(5, "Negative samples per positive one.", ge=1, le=100)
-    min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int | None = flag(
+    dim: int = setting(100, "Dimensions of a vector.", ge=2, le=2000)
+    window: int = setting(40, "Context words on either side.", ge=1, le=100)
+    negative: int = setting(5, "Negative samples per positive one.", ge=1, le=100)
+    min_count: int = setting(1, "Words with fewer occurrences get no vector.", ge=1)
+    epochs: int | None = setting(
         None, "Passes over the notes (default: more for fewer words; GloVe: 15).", ge=1, le=1000
     )
-    more_text: Path | None = flag(
+    more_text: Path | None = setting(
         None,
         "Public text to add to the training of vectors; it adds no output word.",
-        name="public",
+        secret="path",
+        flag="public",
     )
-    train_words: int = flag(
+    train_words: int = setting(
         TRAIN_WORDS,
         "For larger corpora, train on a sample of patients with about this many words (0: all"
         " notes).",
         ge=0,
     )
 
-    def places(self) -> dict[str, Path | None]:
-        """Return the other input files of training, by flag."""
-        return {"--public": self.more_text}
-
     def refuse_beside(self, vectors: Path | None) -> None:
-        """Raise UsageError if both trained vectors and input files of training are given."""
-        for name, path in self.places().items() if vectors else ():
-            if path:
-                raise UsageError(
-                    f"--vectors cannot be combined with {name}", hint="pass one of the two"
-                )
+        """Raise UsageError if both trained vectors and a text to train on are given."""
+        if vectors and self.more_text:
+            raise UsageError(
+                "--vectors cannot be combined with vectors.more_text", hint="pass one of the two"
+            )
 
     def words_of(self, n_words: int) -> int:
         """Return how many words of a corpus of `n_words` words are trained on."""

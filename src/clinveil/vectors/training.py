@@ -31,7 +31,8 @@ from clinveil.corpus import (
     rows,
 )
 from clinveil.scale import Map, each_batch, serial
-from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
+from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.sentences import Splitter, whole_note
@@ -87,7 +88,7 @@ def train(
         raise InputError(
             f"{n_words} words occur at least {settings.min_count} times; training requires two",
             hint="pass more notes"
-            + (" or a smaller --min-count" if settings.min_count > 1 else ""),
+            + (" or a smaller vectors.min_count" if settings.min_count > 1 else ""),
         )
     rule = Subsampling.of(counts, settings.train_words, seed)
     sample = (
@@ -98,9 +99,9 @@ def train(
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
         return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
-    more = open_text(settings.more_text)
-    all_counts = count_words(concatenated(corpus, more), scratch, split=split)
-    trained = algorithm_of(settings).train(Notes(concatenated(sample, more), all_counts, *run))
+    further = open_text(settings.more_text)
+    all_counts = count_words(concatenated(corpus, further), scratch, split=split)
+    trained = algorithm_of(settings).train(Notes(concatenated(sample, further), all_counts, *run))
     return _with_share(of_notes(trained, counts), rule)
 
 
@@ -118,7 +119,7 @@ def algorithm_of(settings: VectorSettings) -> Algorithm:
     `variant`.
     """
     kind = algorithms.get(settings.algorithm)
-    values = {**dict(settings), **dict(settings.own)}
+    values = dict(settings)
     chosen = {name: values[name] for name in kind.model_fields if values.get(name) is not None}
     prefix = f"{settings.algorithm}_"
     chosen |= {

@@ -21,13 +21,11 @@ from clinveil.attacks.adversary import (
     AdversaryView,
     NoteRows,
     Recovery,
-    adversaries,
     entries,
 )
 from clinveil.scale import threads
 
 
-@adversaries.register("bigram")
 class Bigram(Adversary):
     """Recover all words of a note jointly, from the channel and the word pairs of other notes, in
     released order.

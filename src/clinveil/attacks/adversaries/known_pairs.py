@@ -30,11 +30,10 @@ from clinveil.attacks.adversary import (
     Knowledge,
     NoteRows,
     Recovery,
-    adversaries,
 )
 from clinveil.attacks.threats import HOLDINGS, Holding
 from clinveil.channel import Mechanism, mechanism_of
-from clinveil.core import Doubles, Ints, Mask, flag
+from clinveil.core import Doubles, Ints, Mask, setting
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
 # Weight of the release's frequencies relative to a shadow channel.
@@ -53,7 +52,6 @@ WIDE = 100
 MOST = 140
 
 
-@adversaries.register("known-pairs")
 class KnownPlaintext(Adversary):
     """Learn the replacements of each word from notes known in plain and released form.
 
@@ -67,7 +65,7 @@ class KnownPlaintext(Adversary):
     in_release = ({"notes": 20}, {"notes": 200})
     max_words = 16_000
     order: ClassVar[int] = 540
-    notes: int | None = flag(None, "Number of known pairs; default: all.", ge=1)
+    notes: int | None = setting(None, "Number of known pairs; default: all.", ge=1)
 
     @property
     def holding(self) -> Holding | None:

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
 from clinveil.attacks.adversaries._sequence import frequency, in_context_candidates, table_of
-from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery
 from clinveil.channel import (
     NEIGHBOURS,
     Channel,
@@ -36,7 +36,6 @@ REPEATED = 2  # released notes that share an n-gram of the attacker's language m
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
-@adversaries.register("own-vectors")
 class OwnVectors(Adversary):
     """Train shadow vectors on other notes, build a channel of the known mechanism, and recover
     words one by one.

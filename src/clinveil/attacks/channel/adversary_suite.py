@@ -28,12 +28,12 @@ from clinveil.attacks.adversary import (
     Recovery,
     adversaries,
 )
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.channel.inversion import word_strata
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel import identity_channel
-from clinveil.core import Finding, Ints, Mask, flag
+from clinveil.core import Finding, Ints, Mask, setting
 from clinveil.stats import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
@@ -55,20 +55,19 @@ CHANCE_IS = "always naming the most frequent of these words, in all attacked not
 CONTROL_IS = "the same adversary with outputs permuted among all positions"
 
 
-@attacks.register("adversary-suite")
 class AdversarySuite(Attack):
     """Measure the share of released words that each adversary recovers."""
 
     needs = frozenset({"channel", "counts", "released", "entered"})
     on_release = True
     order = 150
-    tokens: int | None = flag(
+    tokens: int | None = setting(
         None, "Released words to attack (default: 40,000 in a release).", ge=100
     )
-    others: int = flag(
+    others: int = setting(
         1_000_000, "Maximum words of other patients' notes that an attacker has.", ge=0
     )
-    canaries: int = flag(
+    canaries: int = setting(
         EACH, "Patients with a name planted in copies of their notes, as a test.", ge=0
     )
 
@@ -99,9 +98,9 @@ class AdversarySuite(Attack):
         findings: list[Finding] = []
         in_order = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
         for name, reader in [
-            (name, kind.model_validate(setting))
+            (name, kind.model_validate(variant))
             for name, kind in in_order
-            for setting in kind.in_release
+            for variant in kind.in_release
         ]:
             if all(reader.is_applicable(view) for view in views):
                 sample = (

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.channel import Channel, Posterior
-from clinveil.core import Detail, Doubles, Finding, InputError, Ints, Mask, flag, word_set
+from clinveil.core import Detail, Doubles, Finding, InputError, Ints, Mask, setting, word_set
 from clinveil.lexicons import is_name, is_not_word
 from clinveil.stats import unmeasured
 
@@ -296,14 +296,13 @@ def single_names(context: Context) -> list[Finding]:
     ]
 
 
-@attacks.register("inversion")
 class Inversion(Attack):
     """Measure how many words, rare words and names are recovered from one draw of the channel."""
 
     needs = frozenset({"channel", "counts"})
     on_release = True
     order = 100
-    rare: int = flag(RARE, "Words with fewer occurrences are rare.", ge=2)
+    rare: int = setting(RARE, "Words with fewer occurrences are rare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; with known patients also on their names."""

@@ -22,12 +22,12 @@ import pyarrow as pa
 from numpy.random import Generator
 from scipy.special import gammaincc
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.models.membership import model_of_text, written
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, separated
 from clinveil.attacks.suffix_automaton import Vocabulary as WordIds
 from clinveil.attacks.threats import tagged
-from clinveil.core import Doubles, Finding, InputError, Mask, Say, flag, group
+from clinveil.core import Doubles, Finding, InputError, Mask, Say, group, setting
 from clinveil.core import words as words_of
 from clinveil.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus, rows
 from clinveil.lm import (
@@ -63,7 +63,6 @@ SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh d
 Score = Callable[[Sequence[str]], Doubles]  # texts -> log-probability of each (natural log)
 
 
-@attacks.register("canaries")
 class Canaries(Attack):
     """Train on a copy with canaries; measure how far the model, and its synthetic notes alone,
     disclose them.
@@ -73,9 +72,9 @@ class Canaries(Attack):
 
     needs = frozenset({"training"})
     lm: ModelSettings = group(ModelSettings)
-    seed: int = flag(0, "Seed of the training.", ge=0, le=2**63 - 1)
-    each: int = flag(5, "Canaries per family and number of repeats.", ge=1)
-    repeats: tuple[int, ...] = flag(
+    seed: int = setting(0, "Seed of the training.", ge=0, le=2**63 - 1)
+    each: int = setting(5, "Canaries per family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = setting(
         REPEATS, "Number of times that a canary is planted; repeatable."
     )
 

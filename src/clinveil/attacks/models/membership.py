@@ -27,9 +27,9 @@ from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import rankdata
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.threats import tagged
-from clinveil.core import PLACEHOLDER, Doubles, Finding, InputError, Ints, Key, Mask, flag, words
+from clinveil.core import PLACEHOLDER, Doubles, Finding, InputError, Ints, Key, Mask, setting, words
 from clinveil.corpus import dictionary, medtext
 from clinveil.lm import (
     END,
@@ -70,7 +70,6 @@ BLIND_IS = "a blind attacker: words of the notes, without the model"
 BLIND_SOURCE = "blind baseline: Meeus et al. 2024; Das et al. 2024"
 
 
-@attacks.register("membership")
 class Membership(Attack):
     """Distinguish members from non-members by the model's loss; with a blind attacker as the
     control.
@@ -78,7 +77,7 @@ class Membership(Attack):
 
     needs = frozenset({"model", "training", "held_out"})
     optional = frozenset({"reference"})
-    most: int = flag(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
+    most: int = setting(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on `PlainNotes`; calibrated if there are notes of third patients

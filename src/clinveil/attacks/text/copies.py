@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
 from clinveil.attacks.text._own_copies import (
     MatchedNotes,
@@ -41,7 +41,7 @@ from clinveil.core import (
     Mask,
     SmallInts,
     UsageError,
-    flag,
+    setting,
     words,
 )
 from clinveil.corpus import Corpus, rows
@@ -146,21 +146,20 @@ EXACT_ENDS = (
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
 
 
-@attacks.register("copies")
 class Copies(Attack):
     """Find runs of words that synthetic notes share with training notes, compared with those of
     held-out patients.
     """
 
     needs = frozenset({"released", "training", "held_out"})
-    span: tuple[int, ...] = flag(SPANS, "Minimum words of a copied run; repeatable.")
+    span: tuple[int, ...] = setting(SPANS, "Minimum words of a copied run; repeatable.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the scan on corpora. Raises UsageError for a span under 2 words, and the errors of
         `copies`.
         """
         if not self.span or min(self.span) < 2:
-            raise UsageError("--span requires whole numbers from 2")
+            raise UsageError("span requires whole numbers from 2")
         assert context.released is not None
         return copies(context.released, context.training, context.held_out, rng, spans=self.span)
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks, not_in_crosswalk
+from clinveil.attacks.attack import Attack, Context, not_in_crosswalk
 from clinveil.attacks.text._full_names import (
     PERMUTATIONS,
     REPLICATES,
@@ -33,7 +33,16 @@ from clinveil.attacks.text._full_names import (
 )
 from clinveil.attacks.threats import tagged
 from clinveil.core import Finding, Ints, Kind, SmallInts, character_classes, words
-from clinveil.corpus import PATIENT_ID, Corpus, Hashes, Patient, Patients, hashes, places, rows
+from clinveil.corpus import (
+    PATIENT_ID,
+    Corpus,
+    Hashes,
+    Patient,
+    Patients,
+    hashes,
+    positions_of,
+    rows,
+)
 from clinveil.scale import Map, each_batch, serial, shared
 from clinveil.stats import proportion, unmeasured
 
@@ -49,7 +58,6 @@ MIN_WORDS = 2
 KEPT = "attack.kept_own_identifiers"
 
 
-@attacks.register("identifiers")
 class Identifiers(Attack):
     """Search released notes for patients' own identifiers and full names, and for other patients'
     names.
@@ -197,7 +205,7 @@ class Sought:
         if crosswalk is None:
             return cls(patients, names, other, feed[by_id], by_id, complete=False)
         ids = hashes(crosswalk)
-        place = places(feed[by_id], hashes(crosswalk.values()))
+        place = positions_of(feed[by_id], hashes(crosswalk.values()))
         rows = np.append(by_id, -1)[place]
         ascending = np.argsort(ids)
         return cls(patients, names, other, ids[ascending], rows[ascending], complete=True)
@@ -206,7 +214,7 @@ class Sought:
         """Return the row in the feed, or -1, of each released patient. Raises InputError like
         `source_id`.
         """
-        place = places(self.ids, hashed)
+        place = positions_of(self.ids, hashed)
         if self.complete and (place < 0).any():
             raise not_in_crosswalk()
         return np.append(self.rows, -1)[place]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks, source_id
+from clinveil.attacks.attack import Attack, Context, source_id
 from clinveil.attacks.text.linkage.matchers import counts
-from clinveil.core import Doubles, Finding, InputError, Ints, Mask, WordIds, flag, words
+from clinveil.core import Doubles, Finding, InputError, Ints, Mask, WordIds, setting, words
 from clinveil.corpus import Corpus, KeySample, Note, rows, rows_with
 from clinveil.stats import bootstrap_weights, unmeasured
 
@@ -42,7 +42,6 @@ CHANCE_IS = "always naming the same value, without the patient's note"
 CONTROL_IS = "the same classifier, trained on labels shuffled among the other patients"
 
 
-@attacks.register("inference")
 class Inference(Attack):
     """Predict an attribute of patients from their released notes, trained on other patients'
     notes.
@@ -51,7 +50,7 @@ class Inference(Attack):
     needs = frozenset({"released", "keep"})
     on_release = True
     order = 460
-    most: int = flag(NOTES, "Maximum released notes, a random sample.", ge=20)
+    most: int = setting(NOTES, "Maximum released notes, a random sample.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack per kept column: trained on released notes, and on plain ones (`reference`

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.threats import tagged
 from clinveil.core import Detail, Finding, Ints
 from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, Hashes, hashes, joined
@@ -22,7 +22,6 @@ from clinveil.stats import unmeasured
 SOURCE = "k-anonymity: Sweeney 2002"
 
 
-@attacks.register("uniqueness")
 class Uniqueness(Attack):
     """Count released notes that are unique in their kept column values."""
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.vectors._groups import (
     COUNTED,
     SWAPPED,
@@ -35,7 +35,7 @@ from clinveil.attacks.vectors._groups import (
     each_model,
     groups,
 )
-from clinveil.core import Doubles, Finding, Ints, flag
+from clinveil.core import Doubles, Finding, Ints, setting
 from clinveil.stats import (
     Interval,
     NamePermutations,
@@ -94,7 +94,6 @@ _QUESTIONS = {
 }
 
 
-@attacks.register("association")
 class Association(Attack):
     """Compare the distances of names to their patients' diagnoses with those to others' (paper B,
     experiment 2).
@@ -102,16 +101,18 @@ class Association(Attack):
 
     needs = frozenset({"vectors", "known", "codes"})
     optional = frozenset({"counts"})
-    metric: tuple[str, ...] = flag(
+    metric: tuple[str, ...] = setting(
         ("cityblock", "cosine", "euclidean"),
         "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the"
         " frequency curve.",
     )
-    draws: int | None = flag(
+    draws: int | None = setting(
         None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1
     )
-    permutations: int = flag(9_999, "Permutations of names for the tests over all patients.", ge=99)
-    paper_p: bool = flag(
+    permutations: int = setting(
+        9_999, "Permutations of names for the tests over all patients.", ge=99
+    )
+    paper_p: bool = setting(
         False, "Also the paper's 1,000 draws with P = count/n, with their error rate."
     )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.vectors._name_pairs import (
     DRAWS,
     METRICS,
@@ -25,23 +25,24 @@ from clinveil.attacks.vectors._name_pairs import (
     rank_names,
 )
 from clinveil.attacks.vectors._name_scores import K, attack_names, leaked_names
-from clinveil.core import Finding, InputError, Say, UsageError, flag
+from clinveil.core import Finding, InputError, Say, UsageError, setting
 from clinveil.corpus import read_names
 from clinveil.vectors import Vectors
 
 
-@attacks.register("names")
 class Names(Attack):
     """Reconstruct full names from the nearest pairs of name tokens in word vectors (paper B,
     experiment 1).
     """
 
     needs = frozenset({"vectors", "names"})
-    metric: tuple[str, ...] = flag(("cosine",), "cosine, cityblock or euclidean; repeatable.")
-    k: int = flag(K, "Number of pairs that the attacker takes for names (paper B: 600).", ge=1)
-    draws: int = flag(DRAWS, "Re-pairings of the true names, for the control and the P.", ge=19)
-    surrogates: Path | None = flag(
-        None, "File with surrogate names among the real ones (surrogates.parquet)."
+    metric: tuple[str, ...] = setting(("cosine",), "cosine, cityblock or euclidean; repeatable.")
+    k: int = setting(K, "Number of pairs that the attacker takes for names (paper B: 600).", ge=1)
+    draws: int = setting(DRAWS, "Re-pairings of the true names, for the control and the P.", ge=19)
+    surrogates: Path | None = setting(
+        None,
+        "File with surrogate names among the real ones (surrogates.parquet).",
+        secret="path",
     )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

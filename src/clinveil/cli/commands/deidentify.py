@@ -14,8 +14,9 @@ from clinveil.phi import DeidentifySettings, deidentify_notes
 @command(
     "deidentify",
     DeidentifySettings,
-    flags="keep keep_ids shift patients staff phi_profile spans crosswalk decisions"
-    " on workers seed force quiet",
+    flags="keep keep_ids identifiers.shift identifiers.patients identifiers.staff"
+    " identifiers.phi_profile spans crosswalk identifiers.decisions executor.on workers seed force"
+    " quiet",
 )
 def deidentify(
     run: Run[DeidentifySettings], notes: NotesOrQuery, out: Out, vault: Vault = None

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core import FORCE, QUIET, WORKERS, Settings, flag, refuse_existing
+from clinveil.core import FORCE, QUIET, WORKERS, Settings, refuse_existing, setting
 from clinveil.corpus import write_demo
 from clinveil.phi import PhiSettings
 from clinveil.releases import ReleaseSettings, release
@@ -22,11 +22,11 @@ FOLDER = Path("clinveil-demo")
 class DemoSettings(Settings):
     """Settings of `clinveil demo`."""
 
-    patients: int | None = flag(
+    patients: int | None = setting(
         None, "Number of invented patients (default: 300; notes only: 500).", ge=1, le=9_000_000
     )
     workers: int = WORKERS
-    seed: int = flag(1, "Seed of the notes; the same seed gives the same notes.", ge=0)
+    seed: int = setting(1, "Seed of the notes; the same seed gives the same notes.", ge=0)
     force: bool = FORCE
     quiet: bool = QUIET
 

@@ -11,9 +11,9 @@ from clinveil.core import (
     LabelledNotesSettings,
     Maker,
     Settings,
-    flag,
     group,
     refuse_places,
+    setting,
     workplace,
 )
 from clinveil.corpus import NO_PATIENTS, open_corpus
@@ -29,17 +29,25 @@ class EmbedSettings(Settings):
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
-    workers: int = flag(
+    workers: int = setting(
         2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024
     )
-    seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
+    seed: int | None = setting(
+        None, "Public seed of the training (default: random, printed).", ge=0
+    )
 
 
-@command("embed", EmbedSettings, flags="algorithm dim more_text workers seed force quiet")
+@command(
+    "embed",
+    EmbedSettings,
+    flags="vectors.algorithm vectors.dim vectors.more_text workers seed force quiet",
+)
 def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     """Train word vectors on notes; they disclose words of the notes, so they are secret too."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})
+    refuse_places(
+        out, MAKER, force=how.force, read={"NOTES": notes, "--public": how.vectors.more_text}
+    )
     need_gensim(how.vectors.algorithm)
     corpus = open_corpus(notes, how.notes).without_markup()
     if corpus.columns.patient_id is None:

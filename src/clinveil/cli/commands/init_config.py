@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic.fields import FieldInfo
 
 from clinveil.cli.command import Command, Run, command
-from clinveil.cli.groups import COMMANDS, GROUPS, Group
-from clinveil.core import Maker, Settings, UsageError, atomic, config_names, registry_of, sections
+from clinveil.cli.groups import COMMANDS, Group
+from clinveil.core import Maker, Setting, Settings, UsageError, atomic, config_names
 
 WIDTH = 100
 
@@ -28,10 +27,7 @@ def config_text(command: str, model: type[Settings], *, takes_config: bool = Tru
             "# To change a setting, remove the # of its line and pass this file with --config.",
             "#",
         ]
-        head += [
-            "# Settings of a section are also keys of --set: --set KEY=VALUE or --set"
-            " SECTION.KEY=VALUE."
-        ]
+        head += ["# Settings are also keys of --set, with their section: --set SECTION.KEY=VALUE."]
         if shipped := config_names(model):
             head.append(f"# Shipped with the package: --config {' and --config '.join(shipped)}.")
     else:
@@ -40,26 +36,27 @@ def config_text(command: str, model: type[Settings], *, takes_config: bool = Tru
 
 
 def _lines(model: type[Settings]) -> Iterator[str]:
-    groups = sections(model)
-    tables = sections(model, tables=True)
-    defaults = model().flat()
-    grouped = {name for kind in groups.values() for name in kind.flags()}
-    for name, field in model.flags().items():
-        if name not in grouped:
-            yield from _setting(name, field, defaults[name])
-    for title, kind in {**groups, **tables}.items():
-        values = defaults[title] if title in tables else defaults
-        yield from ("", f"[{title}]")
-        for name, field in kind.flags().items():
-            yield from _setting(name, field, values.get(name, field.default))
+    record = model().record()
+    sections: dict[str, list[Setting]] = {}
+    for one in model.declared().values():
+        sections.setdefault(one.name.rpartition(".")[0], []).append(one)
+    for title, settings in sorted(sections.items(), key=lambda item: item[0] != ""):
+        if title:
+            yield from ("", f"[{title}]")
+        for one in settings:
+            yield from _setting(one, record[one.name])
 
 
-def _setting(name: str, field: FieldInfo, default: Any) -> Iterator[str]:
-    registry = registry_of(field)
-    names = f" One of {', '.join(registry.names())}." if registry else ""
+def _setting(setting: Setting, default: Any) -> Iterator[str]:
+    members = setting.declared.members
+    names = f" One of {', '.join(members.names())}." if members else ""
+    about = f"{setting.field.description}{names}{_REMARKS.get(setting.affects, '')}"
     yield ""
-    yield from (f"# {line}" for line in textwrap.wrap(f"{field.description}{names}", WIDTH - 2))
-    yield f"# {name} = {_written(field.default if isinstance(default, dict) else default)}"
+    yield from (f"# {line}" for line in textwrap.wrap(about, WIDTH - 2))
+    yield f"# {setting.last} = {_written(default)}"
+
+
+_REMARKS = {"call": " It does not change the output."}
 
 
 def _written(value: Any) -> str:
@@ -90,12 +87,8 @@ def init_config(
     """Write a commented TOML file with every setting of a command, its help and its default."""
     words = name or ["release"]
     chosen = COMMANDS.get(words[0])
-    group = words[0]
-    for word in words[1:]:
-        if not isinstance(chosen, Group):
-            break
-        chosen = GROUPS[group].get(word)
-        group = f"{group} {word}"
+    if isinstance(chosen, Group) and len(words) > 1:
+        chosen = chosen.members.get(words[1])
     if not isinstance(chosen, Command) or chosen.name != " ".join(words):
         raise UsageError(f"{' '.join(words)} is not a command", hint="see clinveil --help")
     if chosen.settings is None:

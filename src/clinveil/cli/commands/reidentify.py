@@ -31,7 +31,10 @@ def reidentify(
     reason is logged.
     """
     done = restore(notes, out, vault, reason, run.settings)
-    say(f"restored {done.notes} notes with {done.places} identifiers; recorded in the audit log")
+    say(
+        f"restored {done.notes} notes with {done.identifiers} identifiers;"
+        " recorded in the audit log"
+    )
     if done.left_out:
         say(f"{done.left_out} notes left out: not in the crosswalk, or changed since")
     say("SECRET: these are the original notes")

@@ -13,15 +13,9 @@ from clinveil.releases import ReleaseSettings, ReusedRun, dry_run
 from clinveil.releases import release as run_release
 
 _REUSE = "Reuse key, vectors, channel and model of an earlier run (its OUT/vault)."
-_FLAGS = {
-    "Input": "text id patient label patients staff from_sql uri",
-    "What leaves": "out kind keep shift reuse",
-    "Protection": "min_patients vectors more_text again",
-    "Running": "config set on workers seed force quiet",
-}
 
 
-@command("release", ReleaseSettings, flags=_FLAGS)
+@command("release", ReleaseSettings, flags=ReleaseSettings.FLAGS)
 def release(
     run: Run[ReleaseSettings],
     notes: NotesOrQuery,

@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
-from clinveil.core import QUIET, Settings, flag, track
+from clinveil.core import QUIET, Settings, setting, track
 from clinveil.phi import Order, SampledRun, decisions_of, open_desk, review_of, review_queue
 
 _OUT = "Output of clinveil deidentify (notes with residues, or all with --spans) or of validate."
@@ -23,16 +23,16 @@ VaultOf = Annotated[
 class ReviewSettings(Settings):
     """Settings of `clinveil review`."""
 
-    reviewer: str = flag(
+    reviewer: str = setting(
         "first",
         "Name of the reviewer; reviewers do not see each other's work.",
         pattern=r"^[\w-]{1,40}$",
     )
-    order: Order = flag(
+    order: Order = setting(
         "worst", "Show the most doubtful notes first, or keep the order of the file."
     )
-    most: int = flag(1000, "Maximum number of notes.", ge=1, le=100_000)
-    port: int = flag(0, "Local port of the page (0: any free port).", ge=0, le=65535)
+    most: int = setting(1000, "Maximum number of notes.", ge=1, le=100_000)
+    port: int = setting(0, "Local port of the page (0: any free port).", ge=0, le=65535)
     quiet: bool = QUIET
 
 

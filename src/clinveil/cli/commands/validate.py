@@ -17,7 +17,12 @@ _OUT = "Private folder of the run."
 _MARKED = "Decisions of clinveil review on the sample, for recall with an interval."
 
 
-@command("validate", ValidateSettings, flags="patients workers seed force quiet", findings=True)
+@command(
+    "validate",
+    ValidateSettings,
+    flags="identifiers.patients workers seed force quiet",
+    findings=True,
+)
 def validate(
     run: Run[ValidateSettings],
     notes: Annotated[Path, typer.Argument(help=_NOTES)],

@@ -89,10 +89,10 @@ def compile_template(template: str) -> Production:
 
 def _closing(template: str, opening: int) -> int:
     depth = 0
-    for place in range(opening, len(template)):
-        depth += {"{": 1, "}": -1}.get(template[place], 0)
+    for position in range(opening, len(template)):
+        depth += {"{": 1, "}": -1}.get(template[position], 0)
         if depth == 0:
-            return place
+            return position
     raise InputError(
         "unbalanced braces in a template of the demo corpus", hint="close each { with }"
     )
@@ -105,8 +105,8 @@ def _slot(inside: str) -> str | Alternatives:
         return _values(number[1], number[3], len(number[2] or ""))
     choices = _split(inside)
     if len(choices) < 2:
-        what = "invalid slot in a template of the demo corpus"
-        raise InputError(what, hint="a slot is a name, a choice {a|b} or a range {1-9}")
+        part = "invalid slot in a template of the demo corpus"
+        raise InputError(part, hint="a slot is a name, a choice {a|b} or a range {1-9}")
     return tuple(compile_template(choice) for choice in choices)
 
 

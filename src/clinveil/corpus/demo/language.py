@@ -182,12 +182,12 @@ class Language:
         key = (diagnosis.key, habit)
         if key not in self._bases:
             title = diagnosis.description
-            own = {
+            parts = {
                 "clinic": diagnosis.clinic,
                 "description": title,
                 "^description": title[:1].upper() + title[1:],
             }
-            self._bases[key] = {**self.rules, **self.words[habit], **own, "space": " "}
+            self._bases[key] = {**self.rules, **self.words[habit], **parts, "space": " "}
         return self._bases[key].copy()
 
 
@@ -195,16 +195,16 @@ class Language:
 def language() -> Language:
     """Return the compiled templates."""
     phrases = {**_read("terms.toml"), **_read("notes.toml"), **_read("identifiers.toml")}
-    rules = {name: compile_rule(said) for name, said in phrases.items()}
+    rules = {name: compile_rule(phrase) for name, phrase in phrases.items()}
     doses = {}
     for key, line in _read("drugs.toml").items():
-        brands, amounts, how = (part.strip() for part in line.split("|"))
+        brands, amounts, route = (part.strip() for part in line.split("|"))
         rules[key] = compile_rule(
             [key.replace("_", " ")] * 3 + [brand.strip() for brand in brands.split(";")]
         )
         # The name stays a slot, for brand and generic names: `{metformin} 500 mg twice daily`.
         doses[key] = compile_rule(
-            [f"{{{key}}} {amount.strip()} {how}" for amount in amounts.split(";")]
+            [f"{{{key}}} {amount.strip()} {route}" for amount in amounts.split(";")]
         )
     by_key = {d.key: d for d in read_diagnoses()}
     rules |= {key: diagnosis.names for key, diagnosis in by_key.items()}

@@ -65,7 +65,7 @@ class Frequencies(NamedTuple):
     names: list[str]
     cumulative: list[float]
 
-    def one(self, draw: Draw) -> str:
+    def draw_name(self, draw: Draw) -> str:
         """Return a name, drawn by frequency."""
         return self.names[bisect(self.cumulative, draw() * self.cumulative[-1])]
 
@@ -124,8 +124,8 @@ def _culture(locale: str) -> Culture:
 def _native() -> dict[str, list[Name]]:
     names: dict[str, list[Name]] = {"F": [], "M": []}
     for row in language().names["native"].split("; "):
-        given, family, written, sex = row.split("|")
-        names[sex].append(Name(given, "", family, written))
+        first_name, family, written, sex = row.split("|")
+        names[sex].append(Name(first_name, "", family, written))
     return names
 
 
@@ -139,7 +139,7 @@ def given_name(sex: str, draw: Draw) -> str:
     kind: Literal["female", "male"] = "female" if sex == "F" else "male"
     if draw() < WORDLIKE:
         return pick(language().names[kind].split("; "), draw)
-    return _accented(census(kind).one(draw), draw)
+    return _accented(census(kind).draw_name(draw), draw)
 
 
 def family_name(draw: Draw) -> str:
@@ -147,15 +147,15 @@ def family_name(draw: Draw) -> str:
     chance = draw()
     if chance < WORDLIKE:
         return pick(language().names["last"].split("; "), draw)
-    name = _accented(census("last").one(draw), draw)
-    return f"{name}-{census('last').one(draw)}" if chance < WORDLIKE + HYPHEN else name
+    name = _accented(census("last").draw_name(draw), draw)
+    return f"{name}-{census('last').draw_name(draw)}" if chance < WORDLIKE + HYPHEN else name
 
 
 def person_name(sex: str, draw: Draw) -> Name:
     """Return a full name: mostly of the census, a quarter of other cultures, some mixed."""
     if draw() < NATIVE:
         return pick(_native()[sex], draw)
-    given = given_name(sex, draw)
+    first_name = given_name(sex, draw)
     family = family_name(draw)
     middle = given_name(sex, draw) if draw() < MIDDLE else ""
     if draw() < OTHER_CULTURE:
@@ -164,9 +164,9 @@ def person_name(sex: str, draw: Draw) -> Name:
         lasts = culture[2 + (sex == "M")]
         family = pick(lasts, draw)
         if draw() > MIXED:
-            given = pick(firsts, draw)
+            first_name = pick(firsts, draw)
             middle = pick(firsts, draw) if middle and draw() < MIDDLE else ""
-    return Name(given, middle, family, f"{given} {family}")
+    return Name(first_name, middle, family, f"{first_name} {family}")
 
 
 def ascii_letters(name: str) -> str:

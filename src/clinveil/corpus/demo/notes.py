@@ -203,10 +203,10 @@ def many_notes(seed: int, start: int, stop: int) -> Iterator[tuple[Patient, list
 
 def written(ordinal: int, style: str) -> str:
     """Return the date of a proleptic ordinal in one of the styles."""
-    at = date.fromordinal(ordinal)
-    month = MONTHS[at.month - 1]
+    day = date.fromordinal(ordinal)
+    month = MONTHS[day.month - 1]
     return _DATES[style].format(
-        month=month, number=at.month, day=at.day, year=at.year, short_year=at.year % 100
+        month=month, number=day.month, day=day.day, year=day.year, short_year=day.year % 100
     )
 
 

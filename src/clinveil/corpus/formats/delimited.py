@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from clinveil.core import InputError, Location
-from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
+from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions
 from clinveil.corpus.streams import (
     CHUNK_BYTES,
     ROW_BYTES,
@@ -157,8 +157,10 @@ class _Pass(ByteReader):
                     self._take_header(row)
                     continue
                 if len(row) != len(self.names):
-                    what = f"{len(row)} fields for {len(self.names)} columns"
-                    raise InputError(what, where=self._at(), hint="correct or quote the fields")
+                    problem = f"{len(row)} fields for {len(self.names)} columns"
+                    raise InputError(
+                        problem, where=self._row_name(), hint="correct or quote the fields"
+                    )
                 self.rows += 1
                 n += 1
                 if self._size >= CHUNK_BYTES:
@@ -205,16 +207,16 @@ class _Pass(ByteReader):
         long.
         """
         rest = b""
-        more = True
-        while more:
+        has_data = True
+        while has_data:
             data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
-            more = bool(data)
+            has_data = bool(data)
             rest += data
-            end = _end_of_lines(rest) if more else len(rest)
+            end = _end_of_lines(rest) if has_data else len(rest)
             yield from self._lines_of(rest[:end])
             rest = rest[end:]
             if self._row_size + len(rest) > self._row_bytes:
-                raise too_long("a row", self._row_bytes, self._at())
+                raise too_long("a row", self._row_bytes, self._row_name())
 
     def _lines_of(self, data: bytes) -> Iterator[str]:
         """Yield the lines of complete lines."""
@@ -223,10 +225,12 @@ class _Pass(ByteReader):
         for line in io.TextIOWrapper(io.BytesIO(data), encoding=_BYTES, newline=""):
             self._row_size += len(line)
             if self._row_size > self._row_bytes:
-                raise too_long("a row", self._row_bytes, self._at())
+                raise too_long("a row", self._row_bytes, self._row_name())
             if has_nul and "\0" in line:
-                hint = "use a text file, or pass its encoding, for example --set encoding=utf-16-le"
-                raise InputError("contains a NUL byte", where=self._at(), hint=hint)
+                hint = (
+                    "use a text file, or pass its encoding, such as --set notes.encoding=utf-16-le"
+                )
+                raise InputError("contains a NUL byte", where=self._row_name(), hint=hint)
             self._size += len(line)
             yield line
 
@@ -263,11 +267,11 @@ class _Pass(ByteReader):
 
     def _bad_quote(self, error: csv.Error) -> InputError:
         if "unexpected end" in str(error):
-            return InputError("a quote is never closed", where=self._at(), hint="close it")
-        what = "a quote is not closed, or closed too early"
-        return InputError(what, where=self._at(), hint='write quotes inside a field as ""')
+            return InputError("a quote is never closed", where=self._row_name(), hint="close it")
+        problem = "a quote is not closed, or closed too early"
+        return InputError(problem, where=self._row_name(), hint='write quotes inside a field as ""')
 
-    def _at(self) -> str:
+    def _row_name(self) -> str:
         """Return the place of the row in progress."""
         return f"{self._where}, row {self.rows + 1}" if self.names else f"{self._where}, header"
 
@@ -283,13 +287,17 @@ class DelimitedSink:
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
         nested = [f.name for f in schema if pa.types.is_nested(f.type)]
         if nested:
-            what = f"a column of lists or records cannot be written as {suffix}"
+            problem = f"a column of lists or records cannot be written as {suffix}"
             raise InputError(
-                what, where=", ".join(nested), hint="write .parquet or .jsonl, or drop the column"
+                problem,
+                where=", ".join(nested),
+                hint="write .parquet or .jsonl, or drop the column",
             )
         if raw := [f.name for f in schema if "binary" in str(f.type)]:
-            what = f"a column of bytes cannot be written as {suffix}"
-            raise InputError(what, where=", ".join(raw), hint="write .parquet, or drop the column")
+            problem = f"a column of bytes cannot be written as {suffix}"
+            raise InputError(
+                problem, where=", ".join(raw), hint="write .parquet, or drop the column"
+            )
         self._suffix = suffix
         self._rows = 0
         options = pa_csv.WriteOptions(delimiter=_delimiter(suffix), quoting_style="needed")
@@ -318,9 +326,9 @@ def _delimiter(suffix: str) -> str:
     return "\t" if ".tsv" in suffix else ","
 
 
-def _source(path: Location, how: ReadOptions) -> DelimitedSource:
-    return DelimitedSource(path, how.delimiter, how.encoding, how.row_bytes)
+def _source(path: Location, options: ReadOptions) -> DelimitedSource:
+    return DelimitedSource(path, options.delimiter, options.encoding, options.row_bytes)
 
 
 _SUFFIXES = tuple(kind + packed for kind in (".csv", ".tsv") for packed in PACKED)
-formats.register("delimited")(FileFormat(_SUFFIXES, _source, DelimitedSink))
+DELIMITED = FileFormat(_SUFFIXES, _source, DelimitedSink)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from clinveil.core import InputError, Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, NOTE_ID, TEXT
-from clinveil.corpus.file_format import FileFormat, ReadOptions, formats
+from clinveil.corpus.file_format import FileFormat, ReadOptions
 from clinveil.corpus.streams import ByteReader, decoded, too_long
 
 _TIME = 315_532_800  # 1980-01-01, the earliest time that every archive format supports
@@ -73,20 +73,20 @@ class FolderSource:
     """
 
     path: Path
-    how: ReadOptions
+    options: ReadOptions
     names: tuple[str, ...] = field(init=False, default=(NOTE_ID, TEXT))
     optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         if next(self._files(), None) is None:
             suffix = self._suffix
-            what = f"the folder contains no {suffix} file"
+            problem = f"the folder contains no {suffix} file"
             hint = f"use a file, or a folder with {suffix} files"
-            raise InputError(what, where=self.path.name, hint=hint)
+            raise InputError(problem, where=self.path.name, hint=hint)
 
     @property
     def _suffix(self) -> str:
-        return self.how.suffix or ".txt"
+        return self.options.suffix or ".txt"
 
     def _files(self) -> Iterator[tuple[Path, str]]:
         if not self.path.is_dir():
@@ -111,18 +111,18 @@ class FolderSource:
             yield _batch(notes).select(names)
 
     def _text(self, file: Path) -> str:
-        if self.how.suffix:
-            if file.stat().st_size > self.how.row_bytes:
-                raise too_long("a note", self.how.row_bytes, file.name)
+        if self.options.suffix:
+            if file.stat().st_size > self.options.row_bytes:
+                raise too_long("a note", self.options.row_bytes, file.name)
             return read_xml(file)[0]
-        with ByteReader(file, self.how.encoding) as stream:
+        with ByteReader(file, self.options.encoding) as stream:
             data = b""
             while part := stream.read():
                 data += part
-                if len(data) > self.how.row_bytes:
-                    raise too_long("a note", self.how.row_bytes, file.name)
+                if len(data) > self.options.row_bytes:
+                    raise too_long("a note", self.options.row_bytes, file.name)
         if b"\0" in data:
-            hint = "use a text file, or pass its encoding, for example --set encoding=utf-16-le"
+            hint = "use a text file, or pass its encoding, such as --set notes.encoding=utf-16-le"
             raise InputError("contains a NUL byte", where=file.name, hint=hint)
         return decoded(data, file.name)
 
@@ -181,11 +181,11 @@ class FolderSink:
         self._suffix = suffix or ".txt"
         self._rows = 0
         if len(schema) != 2:
-            what = (
+            problem = (
                 f"{len(schema) - 2} columns besides id and text cannot be written as {self._suffix}"
                 " files"
             )
-            raise InputError(what, hint="write .parquet, .csv or .jsonl")
+            raise InputError(problem, hint="write .parquet, .csv or .jsonl")
         path.mkdir(parents=True, exist_ok=True)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
@@ -196,8 +196,8 @@ class FolderSink:
             self._rows += 1
             where = f"row {self._rows} of the output"
             if text is None:
-                what = f"a null text cannot be written as a {self._suffix} file"
-                raise InputError(what, where=where, hint="write .parquet")
+                problem = f"a null text cannot be written as a {self._suffix} file"
+                raise InputError(problem, where=where, hint="write .parquet")
             data = document(text, where) if self._suffix == ".xml" else _plain(text, where)
             self._create(note_id, data, where)
 
@@ -252,18 +252,18 @@ def document(text: str, where: str = "") -> bytes:
     XML.
     """
     if _ILLEGAL.search(text):
-        what = "a note contains a control character, which XML does not allow"
-        raise InputError(what, where=where, hint="write .jsonl or .parquet")
+        problem = "a note contains a control character, which XML does not allow"
+        raise InputError(problem, where=where, hint="write .jsonl or .parquet")
     safe = _SPLIT.sub(lambda match: f"]]>&#{ord(match[0])};<![CDATA[", text)
     head = f'<?xml version="1.0" encoding="UTF-8" ?>\n<{_ROOT}>\n'
     return f"{head}<TEXT><![CDATA[{safe}]]></TEXT>\n<TAGS>\n</TAGS>\n</{_ROOT}>\n".encode()
 
 
-def _source(path: Location, how: ReadOptions) -> FolderSource:
+def _source(path: Location, options: ReadOptions) -> FolderSource:
     if not isinstance(path, Path):
         hint = "copy the folder to this machine"
         raise InputError("this format is not read from a store", where=path.name, hint=hint)
-    return FolderSource(path, how)
+    return FolderSource(path, options)
 
 
-formats.register("folders")(FileFormat(("", ".xml"), _source, FolderSink, folder=True))
+FOLDERS = FileFormat(("", ".xml"), _source, FolderSink, folder=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from clinveil.core import InputError, Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, JSON_MARK
-from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
+from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions
 from clinveil.corpus.streams import ROW_BYTES, byte_lines, create_bytes, wrong_encoding
 
 _SAMPLE = 1000
@@ -76,8 +76,8 @@ class JsonlSource:
                 rows.append([convert(record.get(name)) for name, convert in columns])
             except _NotText as error:
                 where = f"{self.path.name}, row {number}"
-                what = f"the value of {error} is not text"
-                raise InputError(what, where=where, hint="write it as a JSON string") from None
+                problem = f"the value of {error} is not text"
+                raise InputError(problem, where=where, hint="write it as a JSON string") from None
             size += length
             if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(rows, fields)
@@ -119,11 +119,13 @@ class JsonlSource:
             except UnicodeDecodeError:
                 raise wrong_encoding(f"{self.path.name}, row {number}", "utf-8") from None
             except (ValueError, RecursionError) as error:
-                what, hint = (
+                problem, hint = (
                     ("the line is not JSON", _SHAPE) if isinstance(error, ValueError) else _TOO_DEEP
                 )
-                what, hint = error.args if isinstance(error, _BadRecord) else (what, hint)
-                raise InputError(what, where=f"{self.path.name}, row {number}", hint=hint) from None
+                problem, hint = error.args if isinstance(error, _BadRecord) else (problem, hint)
+                raise InputError(
+                    problem, where=f"{self.path.name}, row {number}", hint=hint
+                ) from None
             yield record, len(line)
         if not number:
             raise InputError(
@@ -263,8 +265,8 @@ def _spell(value: Any) -> str:
     return str(value)
 
 
-def _source(path: Location, how: ReadOptions) -> JsonlSource:
-    return JsonlSource(path, how.encoding, how.row_bytes)
+def _source(path: Location, options: ReadOptions) -> JsonlSource:
+    return JsonlSource(path, options.encoding, options.row_bytes)
 
 
 def _agree(sources: Sequence[JsonlSource], kept: Sequence[str]) -> None:
@@ -278,4 +280,4 @@ def _agree(sources: Sequence[JsonlSource], kept: Sequence[str]) -> None:
 
 
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".ndjson") for packed in PACKED)
-formats.register("jsonl")(FileFormat(_SUFFIXES, _source, JsonlSink, agree=_agree))
+JSONL = FileFormat(_SUFFIXES, _source, JsonlSink, agree=_agree)

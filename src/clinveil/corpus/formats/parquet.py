@@ -18,7 +18,7 @@ from clinveil.core import (
     is_failure_of_store,
 )
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
-from clinveil.corpus.file_format import FileFormat, formats
+from clinveil.corpus.file_format import FileFormat
 from clinveil.corpus.streams import open_input
 
 _BUFFER = 1 << 20
@@ -93,12 +93,12 @@ class ParquetSource:
                 "not a Parquet file, or a damaged one", where=self.path.name, hint=hint
             )
         empty = self.path.is_file() and self.path.stat().st_size == 0
-        what = "the file is empty" if empty else "not a Parquet file, or a damaged one"
-        return InputError(what, where=self.path.name, hint="copy it again from its source")
+        problem = "the file is empty" if empty else "not a Parquet file, or a damaged one"
+        return InputError(problem, where=self.path.name, hint="copy it again from its source")
 
 
 def _sink(path: Path, schema: pa.Schema, suffix: str) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression="zstd")  # one row group per batch
 
 
-formats.register("parquet")(FileFormat((".parquet",), lambda path, _: ParquetSource(path), _sink))
+PARQUET = FileFormat((".parquet",), lambda path, _: ParquetSource(path), _sink)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from clinveil.core import Ints
 from clinveil.lm.network import Decoder, Network, State
-from clinveil.lm.recipe import NeuralKind, Recipe, language_models
+from clinveil.lm.recipe import NeuralKind, Recipe
 from clinveil.lm.vocabulary import END
 
 INIT_RANGE = 0.1
@@ -117,6 +117,4 @@ SIZES = {
     "paper": {**_COMMON, **_SGD, "width": 650, "epochs": 20, "plan": "stream"},
 }
 ABOUT = "an LSTM, a recurrent network (Melamud and Shivade, ClinicalNLP 2019)"
-language_models.register("lstm")(
-    NeuralKind(about=ABOUT, network=Lstm, sizes=SIZES, layer_weights=8)
-)
+LSTM = NeuralKind(about=ABOUT, network=Lstm, sizes=SIZES, layer_weights=8)

@@ -34,7 +34,7 @@ from clinveil.core import Doubles, InputError, Ints, atomic
 from clinveil.lm.groups import classes_of
 from clinveil.lm.history import NONE, History, hashed, histories, marks_of
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.recipe import CountedKind, language_models
+from clinveil.lm.recipe import CountedKind
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
 ORDER = 5
@@ -451,4 +451,4 @@ def _hash(path: Path) -> str:
 
 
 ABOUT = "a model of word sequences that several patients share"
-language_models.register("ngram")(CountedKind(about=ABOUT, count=train_ngram, load=load_ngram))
+NGRAM = CountedKind(about=ABOUT, count=train_ngram, load=load_ngram)

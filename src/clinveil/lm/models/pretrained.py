@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from clinveil.core import InputError, Ints, MissingExtra
 from clinveil.lm.network import PIECE, Decoder, Network, State
-from clinveil.lm.recipe import NeuralKind, Recipe, language_models
+from clinveil.lm.recipe import NeuralKind, Recipe
 from clinveil.lm.vocabulary import END
 
 INIT_RANGE = 0.02
@@ -251,6 +251,4 @@ SIZES = {
     "base": {**_COMMON, "rank": 0, "rate": 1e-4, "window": 1_024, "lanes": 16, "epochs": 3},
 }
 ABOUT = "a public language model that was trained further on the notes"
-language_models.register("pretrained")(
-    NeuralKind(about=ABOUT, network=Pretrained, sizes=SIZES, layer_weights=12)
-)
+PRETRAINED_NETWORK = NeuralKind(about=ABOUT, network=Pretrained, sizes=SIZES, layer_weights=12)

@@ -12,7 +12,7 @@ import numpy as np
 
 from clinveil.core import Doubles, InputError, Ints, atomic, save_array
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.recipe import CountedKind, language_models
+from clinveil.lm.recipe import CountedKind
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
 
@@ -90,6 +90,4 @@ def _hash(counts: Ints) -> str:
 
 
 ABOUT = "a unigram: words drawn independently with their frequencies in the training notes"
-language_models.register("unigram")(
-    CountedKind(about=ABOUT, count=train_unigram, load=load_unigram)
-)
+UNIGRAM = CountedKind(about=ABOUT, count=train_unigram, load=load_unigram)

@@ -1,8 +1,7 @@
 """`Detector` protocol, and `RuleDetector`, a detector made of regular expressions.
 
-To add a kind of identifier, write a file in `detectors/` that registers a detector; other
-distributions use the entry point group `clinveil.detectors`. The order of detectors does not affect
-the result.
+To add a kind of identifier, write a file in `detectors/` and add its detector to `DETECTORS` of
+`detectors/__init__.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
-from clinveil.core import LABELS, Registry, Span
+from clinveil.core import LABELS, Span
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import Anchor
 from clinveil.phi.matching.matcher import candidates, matcher
@@ -42,19 +41,6 @@ class Detector(Protocol):
     def find(self, note: NoteView) -> Iterable[Span]:
         """Return spans in code points of `note.text`, in any order; they may overlap."""
         ...
-
-
-detectors: Registry[Detector] = Registry("detector", "clinveil.phi.detection.detectors")
-
-
-def all_detectors() -> tuple[Detector, ...]:
-    """Return all registered detectors."""
-    return tuple(detector for _, detector in detectors)
-
-
-def covered() -> frozenset[str]:
-    """Return the labels that at least one detector can find."""
-    return frozenset[str]().union(*(detector.labels for detector in all_detectors()))
 
 
 Check = Callable[[re.Match[str], NoteView], bool]

@@ -16,11 +16,12 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
-from clinveil.core import Span
+from clinveil.core import Span, UsageError
 from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
-from clinveil.phi.detection.adapter import adapters_for
-from clinveil.phi.detection.detector import Detector, all_detectors, words
-from clinveil.phi.detection.detectors.tagger import with_tagger
+from clinveil.phi.detection.adapter_detector import adapters_for
+from clinveil.phi.detection.detector import Detector, words
+from clinveil.phi.detection.detectors import DETECTORS
+from clinveil.phi.detection.detectors.tagger import TaggerDetector
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.detection.second_opinion import SecondOpinion
 from clinveil.phi.detection.staff import StaffNames, read_staff_names
@@ -125,7 +126,7 @@ class Finder:
     """Detects identifiers; `Deidentifier` treats them.
 
     Args:
-        finders: detectors to use instead of all registered ones; the default of `propagate` is then
+        finders: detectors to use instead of `DETECTORS`; the default of `propagate` is then
             `none`.
         patients: known patients by patient id.
         revise: returns the final spans of a note.
@@ -159,7 +160,7 @@ class Finder:
         self.staff = staff
         self.find_words = find_words
         self.keep_words = keep_words
-        self.detectors = all_detectors() if finders is None else tuple(finders)
+        self.detectors = DETECTORS if finders is None else tuple(finders)
         self.patients = patients or {}
         self.revise = revise
         self.kept = kept
@@ -204,17 +205,17 @@ class Finder:
             detected: result of `detect` for this note, if known.
         """
         view = self.view(text, patient_id, note_id)
-        more = list[Span]()
+        further = list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
             names = names_in(*view.within(spans)) | self.name_index.patients.get(
                 patient_id, frozenset()
             )
-            more += mentions(view, names, self.name_index.staff, spans)
+            further += mentions(view, names, self.name_index.staff, spans)
         if self.recall_first:
-            more += off_list(view, self.name_index.vocabulary)
-        more = self._without_kept(view, more)
-        spans = resolve(text, [*spans, *more], self.kept) if more else spans
+            further += off_list(view, self.name_index.vocabulary)
+        further = self._without_kept(view, further)
+        spans = resolve(text, [*spans, *further], self.kept) if further else spans
         return spans if self.revise is None else self.revise(note_id, text, spans)
 
     def view(self, text: str, patient_id: str = "", note_id: str = "") -> NoteView:
@@ -228,15 +229,19 @@ class Finder:
         spans = [span for detector in self.detectors for span in detector.find(view)]
         if self.find_words is not None:
             spans += self.find_words.spans(view)
-        found = resolve(view.text, self._without_kept(view, spans), self.kept)
-        more = [] if self.second_opinion is None else list(self.second_opinion.find(view, found))
+        spans_of_rules = resolve(view.text, self._without_kept(view, spans), self.kept)
+        opinions = (
+            []
+            if self.second_opinion is None
+            else list(self.second_opinion.find(view, spans_of_rules))
+        )
         return (
-            resolve(view.text, [*found, *self._without_kept(view, more)], self.kept)
-            if more
-            else found
+            resolve(view.text, [*spans_of_rules, *self._without_kept(view, opinions)], self.kept)
+            if opinions
+            else spans_of_rules
         )
 
-    def kept_places(self, view: NoteView) -> list[tuple[int, int]]:
+    def kept_ranges_of(self, view: NoteView) -> list[tuple[int, int]]:
         """Return the ranges of a note that are never replaced."""
         if self.keep_words is None:
             return []
@@ -249,12 +254,12 @@ class Finder:
 
     def _without_kept(self, view: NoteView, spans: list[Span]) -> list[Span]:
         """Cut the keep words out of spans, except those of lists of the site."""
-        if not (places := self.kept_places(view)):
+        if not (kept_ranges := self.kept_ranges_of(view)):
             return spans
         sure = [span for span in spans if span.detector in _LISTS]
         return [
             *sure,
-            *cut(view.text, (span for span in spans if span.detector not in _LISTS), places),
+            *cut(view.text, (span for span in spans if span.detector not in _LISTS), kept_ranges),
         ]
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
@@ -276,6 +281,22 @@ class Finder:
         other = copy(self)
         other.name_index = name_index
         return other
+
+
+def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
+    """Return all detectors with the configured tagger, or without one.
+
+    Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid
+    model file.
+    """
+    if settings.tagger and settings.no_tagger:
+        raise UsageError("settings no_tagger and tagger exclude each other")
+    others = tuple(detector for detector in DETECTORS if not isinstance(detector, TaggerDetector))
+    if settings.no_tagger:
+        return others
+    chosen = TaggerDetector(settings.tagger)
+    chosen.tagger()  # fail here, not in a worker
+    return (*others, chosen)
 
 
 def _second_opinion(settings: PhiSettings) -> SecondOpinion | None:
@@ -321,7 +342,7 @@ def _union(spans: list[Span], kept: Collection[str]) -> Span:
     winner = max(
         spans, key=lambda s: (s.label not in kept, s.end - s.start, s.score, s.label, s.detector)
     )
-    return winner.over(spans[0].start, max(s.end for s in spans))
+    return winner.with_range(spans[0].start, max(s.end for s in spans))
 
 
 # The generation of a person; the point of an abbreviation, but not the end of a sentence.
@@ -351,4 +372,4 @@ def _to_word_edges(text: str, span: Span) -> Span:
         end += 1
     if end < len(text) and text[end] in ",. \t" and (match := _GENERATION.match(text, end)):
         end = match.end()
-    return span if (start, end) == (span.start, span.end) else span.over(start, end)
+    return span if (start, end) == (span.start, span.end) else span.with_range(start, end)

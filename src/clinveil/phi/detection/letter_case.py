@@ -157,9 +157,9 @@ def _usual(segment: str) -> str:
     """Return a segment with capitals where names and names of institutions have them; the length
     stays.
     """
-    found = list(_WORD.finditer(segment))
-    lowers = [match[0].lower() for match in found]
-    spans = [match.span() for match in found]
+    matches = list(_WORD.finditer(segment))
+    lowers = [match[0].lower() for match in matches]
+    spans = [match.span() for match in matches]
     capital = [
         _is_proper(lower, segment[:start]) for lower, (start, _) in zip(lowers, spans, strict=True)
     ]

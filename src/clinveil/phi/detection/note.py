@@ -13,19 +13,18 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core import IGNORABLE, LABELS, Markup, Span, read_markup
 from clinveil.lexicons import LexicalClass, lexical_classes
+from clinveil.phi.matching.matcher import AnchorTables
 from clinveil.phi.matching.wordtable import FIRST_WORD, Tokens, WordColumn, marks
 
 if TYPE_CHECKING:
     from clinveil.corpus import Patient
-    from clinveil.phi.detection.staff import StaffNames
-    from clinveil.phi.matching.matcher import AnchorTables
 
 
 _RUN = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
@@ -177,6 +176,14 @@ class Word(NamedTuple):
         return bool(self.classes & LexicalClass.NAME)
 
 
+class StaffList(Protocol):
+    """Names of a site's staff: `staff.StaffNames`."""
+
+    def spans(self, note: NoteView, detector: str) -> Iterator[Span]:
+        """Yield the names in a note."""
+        ...
+
+
 @dataclass(frozen=True)
 class NoteView:
     """One note as input of the detectors; its repr contains no text.
@@ -189,7 +196,7 @@ class NoteView:
     text: str = field(repr=False)
     note_id: str = field(default="", repr=False)
     patient: Patient | None = field(default=None, repr=False)
-    staff: StaffNames | None = field(default=None, repr=False)
+    staff: StaffList | None = field(default=None, repr=False)
 
     @cached_property
     def aligned(self) -> Plain:
@@ -247,7 +254,9 @@ def spans_in(markup: Markup, spans: Sequence[Span]) -> tuple[str, list[Span]]:
     left out.
     """
     ranges = [(span, *markup.to_text(span.start, span.end)) for span in spans]
-    return markup.text, sorted(span.over(start, end) for span, start, end in ranges if start < end)
+    return markup.text, sorted(
+        span.with_range(start, end) for span, start, end in ranges if start < end
+    )
 
 
 class Words(Sequence[Word]):

@@ -230,10 +230,10 @@ def _unsettled(state: NameState, spans: Sequence[Span]) -> frozenset[int]:
     covered = set[int]()
     named = set[int]()
     for span in spans:
-        places = range(*_word_range(state, span))
-        covered.update(places)
+        indices = range(*_word_range(state, span))
+        covered.update(indices)
         if span.label == "NAME":
-            named.update(places)
+            named.update(indices)
     small = state.mostly_small
     unsettled = set[int]()
     for index in range(len(words)):
@@ -306,21 +306,21 @@ def _beside_name(state: NameState, index: int, named: set[int]) -> bool:
 def _sentences(state: NameState, unsettled: frozenset[int]) -> list[tuple[int, int]]:
     """Return the offsets of the sentences that contain unsettled words."""
     starts = sorted(state.words.starts[index] for index in unsettled)
-    found: list[tuple[int, int]] = []
-    place = 0
+    ranges: list[tuple[int, int]] = []
+    count = 0
     for match in _SENTENCE.finditer(state.text):
-        if place < len(starts) and starts[place] < match.end():
-            found.append(match.span())
-            while place < len(starts) and starts[place] < match.end():
-                place += 1
-    return found
+        if count < len(starts) and starts[count] < match.end():
+            ranges.append(match.span())
+            while count < len(starts) and starts[count] < match.end():
+                count += 1
+    return ranges
 
 
 def _runs(state: NameState, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield half-open runs of adjacent indices of words with only space between them."""
     first = 0
-    for place, index in enumerate(taken):
-        last = place + 1 == len(taken)
-        if last or taken[place + 1] != index + 1 or state.gap(index + 1).strip():
+    for count, index in enumerate(taken):
+        last = count + 1 == len(taken)
+        if last or taken[count + 1] != index + 1 or state.gap(index + 1).strip():
             yield taken[first], index + 1
-            first = place + 1
+            first = count + 1

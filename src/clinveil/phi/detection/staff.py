@@ -134,8 +134,8 @@ def _is_in(codes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.b
     """Return which codes are in a sorted array."""
     if not len(known):
         return np.zeros(len(codes), np.bool_)
-    places = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-    result: NDArray[np.bool_] = known[places] == codes
+    positions = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    result: NDArray[np.bool_] = known[positions] == codes
     return result
 
 

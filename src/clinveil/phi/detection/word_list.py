@@ -167,7 +167,7 @@ def cut(text: str, spans: Iterable[Span], kept: Sequence[tuple[int, int]]) -> It
     """
     for span in spans:
         start = span.start
-        index = bisect_right(kept, start, key=lambda place: place[1])
+        index = bisect_right(kept, start, key=lambda kept_range: kept_range[1])
         while index < len(kept) and kept[index][0] < span.end:
             first, last = kept[index]
             index += 1
@@ -181,4 +181,4 @@ def _part(text: str, span: Span, start: int, end: int) -> Iterator[Span]:
     if inside and (start, end) == (span.start, span.end):
         yield span
     elif inside:
-        yield span.over(inside[0], inside[-1] + 1)
+        yield span.with_range(inside[0], inside[-1] + 1)

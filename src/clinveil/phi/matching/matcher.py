@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, pairwise
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from ahocorasick_rs import AhoCorasick, Implementation
@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 from clinveil.core import kernel
 from clinveil.phi.matching.anchors import EDGE, FAR, Anchor
 from clinveil.phi.matching.wordtable import codes
-
-if TYPE_CHECKING:
-    from clinveil.phi.detection.note import NoteView
 
 Ints = NDArray[np.int32]
 LONGEST_RUN = 64
@@ -94,11 +91,11 @@ class AnchorTables:
         self._digits = np.array([anchor.digits or _NO_RUN for anchor in anchors], np.int32)
         self._within = np.array([min(anchor.within, FAR) for anchor in anchors], np.int32)
 
-    def starts(self, note: NoteView) -> dict[int, list[int]]:
-        """Return number of an anchor -> offsets at which a match can begin, in order."""
-        text = np.minimum(codes(note.plain), _OTHER).astype(np.uint8)
+    def starts(self, plain: str) -> dict[int, list[int]]:
+        """Return number of an anchor -> offsets at which a match in a normalised copy can begin."""
+        text = np.minimum(codes(plain), _OTHER).astype(np.uint8)
         hits = np.concatenate(
-            [self._of_strings(note.plain), self._of_signs(text), self._of_digits(text)], axis=1
+            [self._of_strings(plain), self._of_signs(text), self._of_digits(text)], axis=1
         )
         owners, offsets = _offsets(text, hits, self._within, self._first, self._after)
         order = np.argsort(owners, kind="stable")
@@ -210,6 +207,20 @@ def _member_table(sets: Iterable[frozenset[int]]) -> NDArray[np.bool_]:
 _anchors = _Anchors()
 
 
+class SearchedNote(Protocol):
+    """A note as the matchers read it: `NoteView`."""
+
+    @property
+    def plain(self) -> str:
+        """Normalised copy of the text."""
+        ...
+
+    @property
+    def candidates(self) -> dict[AnchorTables, dict[int, list[int]]]:
+        """Cache of `candidates`, by the tables in use when it was computed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
     """A pattern with its anchor and the number of the anchor in the tables; None if it has none."""
@@ -218,7 +229,7 @@ class Matcher:
     anchor: Anchor | None
     number: int | None
 
-    def matches(self, note: NoteView) -> Iterator[re.Match[str]]:
+    def matches(self, note: SearchedNote) -> Iterator[re.Match[str]]:
         """Yield the same matches as `finditer` on the normalised note, in order."""
         if self.number is None:
             yield from self.pattern.finditer(note.plain)
@@ -238,9 +249,9 @@ def matcher(pattern: re.Pattern[str], anchor: Anchor | None) -> Matcher:
     return Matcher(pattern, anchor, None if anchor is None else _anchors.number(anchor))
 
 
-def candidates(note: NoteView) -> dict[int, list[int]]:
+def candidates(note: SearchedNote) -> dict[int, list[int]]:
     """Return `AnchorTables.starts` of a note, computed once."""
     tables = _anchors.tables()
     if tables not in note.candidates:
-        note.candidates[tables] = tables.starts(note)
+        note.candidates[tables] = tables.starts(note.plain)
     return note.candidates[tables]

@@ -175,8 +175,8 @@ def _unchanged(text: str, spans: Sequence[Span], treated: Sequence[TreatedSpan])
 
 def _disjoint(shapes: Iterable[Residue]) -> list[Residue]:
     """Return the shapes in order, without those that overlap an earlier one."""
-    found = list[Residue]()
+    disjoint = list[Residue]()
     for shape in sorted(shapes):
-        if not found or shape.start >= found[-1].end:
-            found.append(shape)
-    return found
+        if not disjoint or shape.start >= disjoint[-1].end:
+            disjoint.append(shape)
+    return disjoint

@@ -154,15 +154,15 @@ def _of_run(text: str, match: re.Match[str], *, years: bool) -> Iterator[Shape]:
     if _is_internet(groups):
         yield (match.start(), match.end(), "IP")
         return
-    first = at = 0
-    while at < len(groups):
-        size = _date_size(groups[at : at + 4], years=years)
+    first = index = 0
+    while index < len(groups):
+        size = _date_size(groups[index : index + 4], years=years)
         if size:
-            yield from _number(text, groups[first:at])
-            yield (groups[at].start, groups[at + size - 1].end, "DATE")
-            first = at = at + size
+            yield from _number(text, groups[first:index])
+            yield (groups[index].start, groups[index + size - 1].end, "DATE")
+            first = index = index + size
         else:
-            at += 1
+            index += 1
     yield from _number(text, groups[first:])
 
 
@@ -280,7 +280,7 @@ def _is_clinical(
         return True
     if len(groups) > 2 and all(len(group.digits) <= 2 for group in groups):
         numbers = [int(group.digits) for group in groups]
-        if all(number == numbers[0] + place for place, number in enumerate(numbers)):
+        if all(number == numbers[0] + index for index, number in enumerate(numbers)):
             return True  # a list: 8-9-10-11
     before = text[max(0, start - 70) : start]
     return any((_UNIT.match(text, end), _CODE.search(before), _COLOUR.search(before)))
@@ -305,8 +305,8 @@ def _is_range(written: str) -> bool:
 def _is_loinc(groups: Sequence[_DigitGroup]) -> bool:
     """Whether the last digit is the check digit of a LOINC code (Luhn)."""
     total = 0
-    for place, digit in enumerate(reversed(groups[0].digits)):
-        doubled = int(digit) * (2 if place % 2 == 0 else 1)
+    for index, digit in enumerate(reversed(groups[0].digits)):
+        doubled = int(digit) * (2 if index % 2 == 0 else 1)
         total += doubled // 10 + doubled % 10
     return (10 - total % 10) % 10 == int(groups[1].digits)
 

@@ -60,19 +60,19 @@ def _row(patient: Patient) -> _RowForms:
 
 def row_words(text: str, patient: Patient) -> Iterator[Shape]:
     row = _row(patient)
-    places = list(_WORD.finditer(text)) if row.words else []
+    matches = list(_WORD.finditer(text)) if row.words else []
     hits = [
         (index, row.words[form])
-        for index, m in enumerate(places)
+        for index, m in enumerate(matches)
         if (form := m[0].casefold()) in row.words
     ]
     of_row = {index for index, _ in hits}
     for index, label in hits:
-        match = places[index]
+        match = matches[index]
         near = any(
             other in of_row
-            and abs(places[other].start() - match.start()) <= 40
-            and _adjoin(text, places, index, other)
+            and abs(matches[other].start() - match.start()) <= 40
+            and _adjoin(text, matches, index, other)
             for other in (index - 1, index + 1)
         )
         if near or _counts_alone(text, match):
@@ -83,12 +83,12 @@ def row_words(text: str, patient: Patient) -> Iterator[Shape]:
                 yield (*match.span(), row.numbers[match[0]])
 
 
-def _adjoin(text: str, places: Sequence[re.Match[str]], index: int, other: int) -> bool:
+def _adjoin(text: str, matches: Sequence[re.Match[str]], index: int, other: int) -> bool:
     """Whether two words have nothing between them but a space, a comma, a hyphen or an initial's
     dot.
     """
-    first = places[min(index, other)]
-    second = places[max(index, other)]
+    first = matches[min(index, other)]
+    second = matches[max(index, other)]
     between = text[first.end() : second.start()]
     return (
         len(between) <= 3

@@ -245,7 +245,10 @@ class Decisions:
             if verdict
         }
         dropped = {
-            place for verdicts in decided for place, verdict in verdicts.items() if verdict is None
+            offsets
+            for verdicts in decided
+            for offsets, verdict in verdicts.items()
+            if verdict is None
         }
         return sorted(dropped - confirmed)
 
@@ -299,7 +302,10 @@ def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[
     """
     kept = {verdict for verdicts in decided for verdict in verdicts.values() if verdict is not None}
     reviewed = _merged(
-        [*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)]
+        [
+            *(offsets for verdicts in decided for offsets in verdicts),
+            *((k.start, k.end) for k in kept),
+        ]
     )
     detected = {Kept(span.start, span.end, span.label): span for span in spans}
     unreviewed = (

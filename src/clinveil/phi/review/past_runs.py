@@ -184,7 +184,8 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
         for name, value in dict(settings.identifiers).items()
         if isinstance(value, Path)
     }
-    return PastRun(folder_of_run, read, settings.but(**files, decisions=()))
+    now = settings.but(identifiers={**files, "decisions": ()})
+    return PastRun(folder_of_run, read, now)
 
 
 def review_queue(entries: Iterable[ReviewEntry], most: int, order: Order) -> list[ReviewEntry]:
@@ -202,16 +203,16 @@ def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
     """
     view = NoteView(text)
     covered = sorted((span.start, span.end) for span in spans)
-    at = 0
+    row_index = 0
     for word in view.words:
         if not word.capital or word.ordinary or len(word.text) < 2:
             continue
         if word.shouted and not word.listed and len(word.text) <= _SHORT:
             continue
         start, end = view.aligned.source_offsets(word.start, word.end)
-        while at < len(covered) and covered[at][1] <= start:
-            at += 1
-        if at == len(covered) or covered[at][0] >= end:
+        while row_index < len(covered) and covered[row_index][1] <= start:
+            row_index += 1
+        if row_index == len(covered) or covered[row_index][0] >= end:
             yield start, end
 
 

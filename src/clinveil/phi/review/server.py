@@ -79,8 +79,8 @@ class Authentication:
     def enter(self, word: Any) -> str:
         """Exchange the one-time token for the session token. Works once."""
         with self._lock:
-            given = word.encode("utf-8", "surrogatepass") if isinstance(word, str) else b""
-            if self._used or not compare_digest(given, self.once.encode()):
+            sent = word.encode("utf-8", "surrogatepass") if isinstance(word, str) else b""
+            if self._used or not compare_digest(sent, self.once.encode()):
                 raise Refusal(
                     403, "this address was already used or is outdated: start clinveil review again"
                 )

@@ -27,7 +27,9 @@ Ints = NDArray[np.int32]
 
 
 @helper
-def _scores(ids: Ints, at: int, rows: Floats, kinds: Ints, pairs: Floats, into: Floats) -> None:
+def _scores(
+    ids: Ints, position: int, rows: Floats, kinds: Ints, pairs: Floats, into: Floats
+) -> None:
     """Compute exp(score - highest score) of each label at one token; `ids` has two edge tokens at
     either end.
     """
@@ -35,11 +37,11 @@ def _scores(ids: Ints, at: int, rows: Floats, kinds: Ints, pairs: Floats, into: 
     for label in range(into.size):
         score = 0.0
         for offset in range(5):
-            score += rows[ids[at + offset], offset, label]
-        score += pairs[0, kinds[ids[at + 1]], kinds[ids[at + 2]], label]
-        score += pairs[1, kinds[ids[at + 2]], kinds[ids[at + 3]], label]
-        score += pairs[2, kinds[ids[at + 1]], kinds[ids[at + 3]], label]
-        score += pairs[3, kinds[ids[at]], kinds[ids[at + 2]], label]
+            score += rows[ids[position + offset], offset, label]
+        score += pairs[0, kinds[ids[position + 1]], kinds[ids[position + 2]], label]
+        score += pairs[1, kinds[ids[position + 2]], kinds[ids[position + 3]], label]
+        score += pairs[2, kinds[ids[position + 1]], kinds[ids[position + 3]], label]
+        score += pairs[3, kinds[ids[position]], kinds[ids[position + 2]], label]
         into[label] = score
         highest = max(highest, score)
     for label in range(into.size):
@@ -50,10 +52,10 @@ def _scores(ids: Ints, at: int, rows: Floats, kinds: Ints, pairs: Floats, into: 
 def _normalise(values: Floats) -> None:
     """Normalise to a sum of 1."""
     total = 0.0
-    for at in range(values.size):
-        total += values[at]
-    for at in range(values.size):
-        values[at] /= total
+    for position in range(values.size):
+        total += values[position]
+    for position in range(values.size):
+        values[position] /= total
 
 
 @helper
@@ -85,19 +87,19 @@ def marginals(ids: Ints, rows: Floats, kinds: Ints, pairs: Floats, moves: Floats
     before = np.ones(labels)
     behind = np.ones(labels)
     moved = np.empty(labels)
-    for at in range(size):
-        _scores(ids, at, rows, kinds, pairs, scores[at])
-        if at > 0:
+    for position in range(size):
+        _scores(ids, position, rows, kinds, pairs, scores[position])
+        if position > 0:
             _move(before, moves, moved)
         for label in range(labels):
-            before[label] = scores[at, label] * (moved[label] if at > 0 else 1.0)
+            before[label] = scores[position, label] * (moved[label] if position > 0 else 1.0)
         _normalise(before)
-        marginal[at] = before
-    for at in range(size - 1, -1, -1):
+        marginal[position] = before
+    for position in range(size - 1, -1, -1):
         for label in range(labels):
-            marginal[at, label] *= behind[label]
-            before[label] = scores[at, label] * behind[label]
-        _normalise(marginal[at])
+            marginal[position, label] *= behind[label]
+            before[label] = scores[position, label] * behind[label]
+        _normalise(marginal[position])
         _move(before, moves.T, behind)
         _normalise(behind)
     return marginal
@@ -106,11 +108,11 @@ def marginals(ids: Ints, rows: Floats, kinds: Ints, pairs: Floats, moves: Floats
 @kernel
 def _sum_rows(weights: Floats, properties: Ints, sizes: Ints, into: Floats) -> None:
     """Add the weights of the properties of each token, in their order: offset x label."""
-    place = 0
+    start = 0
     for token in range(sizes.size):
-        for number in properties[place : place + sizes[token]]:
+        for number in properties[start : start + sizes[token]]:
             into[token] += weights[number]
-        place += sizes[token]
+        start += sizes[token]
 
 
 class TokenTable:
@@ -202,18 +204,19 @@ def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
     """Return property name -> row, and the weights of each property: row x offset x label; 0 if the
     model has none.
     """
-    found = [
-        (name.removeprefix(str(offset)), place, weights)
-        for place, offset in enumerate(OFFSETS)
+    rows_of_features = [
+        (name.removeprefix(str(offset)), index, weights)
+        for index, offset in enumerate(OFFSETS)
         for name, weights in zip(model.properties, model.weights, strict=True)
         if name.startswith(str(offset))
     ]
     numbers = {
-        name: number for number, name in enumerate(dict.fromkeys(name for name, _, _ in found))
+        name: number
+        for number, name in enumerate(dict.fromkeys(name for name, _, _ in rows_of_features))
     }
     table = np.zeros((len(numbers), len(OFFSETS), len(model.labels)))
-    for name, place, weights in found:
-        table[numbers[name], place] = weights
+    for name, index, weights in rows_of_features:
+        table[numbers[name], index] = weights
     return numbers, table
 
 
@@ -312,7 +315,7 @@ def _with_neighbours(
     """Add adjacent words that are not ordinary words and have a lower probability: the rest of a
     name.
     """
-    more = set(taken)
+    extended = set(taken)
     for index in taken:
         for step in (1, -1):
             other = index + step
@@ -322,10 +325,10 @@ def _with_neighbours(
                 ordinary = lexical_classes(token) & LexicalClass.WORD
                 if token[0].islower() != last[0].islower() or len(token) < 2 or ordinary:
                     break
-                more.add(other)
+                extended.add(other)
                 other = other + step
                 last = token
-    return sorted(more) if len(more) > len(taken) else taken
+    return sorted(extended) if len(extended) > len(taken) else taken
 
 
 def _ends(token: str, first: str) -> bool:

@@ -66,7 +66,9 @@ def check_date_columns(corpus: Corpus, policy: Policy, shift: Collection[str]) -
     """
     if policy["DATE"] is not Treatment.SHIFT:
         if shift:
-            hint = "use a policy that shifts dates (phi_profile=research), or leave --shift out"
+            hint = (
+                "use a policy that shifts dates (identifiers.phi_profile=research), or omit --shift"
+            )
             raise UsageError(f"shift: the policy ({policy.name}) does not shift dates", hint=hint)
         return
     columns = [name for name in corpus.columns.keep if name not in _ROLES]

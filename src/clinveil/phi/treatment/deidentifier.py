@@ -27,14 +27,8 @@ from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import CrosswalkRow, row
-from clinveil.phi.treatment.dates import (
-    DateOrder,
-    date_spans,
-    is_numeric,
-    offset_of,
-    order_shown,
-    read_order,
-)
+from clinveil.phi.treatment.date_spans import date_spans
+from clinveil.phi.treatment.dates import DateOrder, is_numeric, offset_of, order_shown, read_order
 from clinveil.phi.treatment.placeholders import Placeholders
 from clinveil.phi.treatment.policy import MASK, Mode, Policy, TreatedSpan, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
@@ -43,6 +37,7 @@ from clinveil.phi.treatment.surrogates.names import NoteNames
 
 if TYPE_CHECKING:
     from clinveil.corpus import Patient
+    from clinveil.phi.name_index import NameIndex
     from clinveil.phi.settings import PhiSettings
 
 ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}
@@ -178,7 +173,10 @@ class NoteDeidentifier:
             return date_spans(text, spans, shifting=shifting)
         with_dates = date_spans(*spans_in(markup, spans), shifting=shifting)
         return united(
-            [*spans, *(span.over(*markup.to_source(span.start, span.end)) for span in with_dates)]
+            [
+                *spans,
+                *(span.with_range(*markup.to_source(span.start, span.end)) for span in with_dates),
+            ]
         )
 
     def with_finder(self, finder: Finder) -> NoteDeidentifier:
@@ -186,6 +184,10 @@ class NoteDeidentifier:
         other = copy(self)
         other.finder = finder
         return other
+
+    def with_names(self, name_index: NameIndex) -> NoteDeidentifier:
+        """Return a copy with the names of other notes."""
+        return self.with_finder(self.finder.with_context(name_index))
 
     def for_patients(self, patient_ids: Iterable[str]) -> NoteDeidentifier:
         """Return a copy restricted to the data of some patients, as sent to a worker with its
@@ -237,9 +239,9 @@ class NoteDeidentifier:
         """
         ranges = [markup.to_text(span.start, span.end) for span in spans]
         within = [
-            span.over(*place)
-            for span, place in zip(spans, ranges, strict=True)
-            if place[0] < place[1]
+            span.with_range(*text_range)
+            for span, text_range in zip(spans, ranges, strict=True)
+            if text_range[0] < text_range[1]
         ]
         replaced = iter(self._replaced(markup.text, within, patient_id))
         treated: list[TreatedSpan] = []
@@ -345,7 +347,7 @@ class NoteDeidentifier:
         patient = self.patients.get(note.patient_id)
         excused = list(self.excused(note.note_id))
         if self.finder.keep_words is not None:
-            excused += self.finder.kept_places(self.finder.view(note.text, note.patient_id))
+            excused += self.finder.kept_ranges_of(self.finder.view(note.text, note.patient_id))
         return residues(note.text, spans, treated, self.policy, patient=patient, excused=excused)
 
     def _with_shifted_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -379,9 +381,9 @@ class NoteDeidentifier:
         try:
             spans = self.find(note.text, note.patient_id, note.note_id, detected)
             treated = self.treated(note.text, spans, note.patient_id)
-            places, written = _without_scripts(note.text, spans, treated)
-            text = splice(note.text, places, [item.text for item in written])
-            left = self._residues(note, places, written)
+            offsets, written = _without_scripts(note.text, spans, treated)
+            text = splice(note.text, offsets, [item.text for item in written])
+            left = self._residues(note, offsets, written)
         # Fail closed: the note is not written; the message may contain its text.
         except Exception:  # noqa: BLE001
             result.skipped[RAISED] += 1
@@ -391,15 +393,15 @@ class NoteDeidentifier:
         result.tagged += self._failed(spans, treated)
         result.date_orders.update(self._orders(note, spans))
         if self.audit:
-            result.audit.append(note_line(self.key, note.note_id, note.text, places, written))
+            result.audit.append(note_line(self.key, note.note_id, note.text, offsets, written))
         if self.crosswalk:
             shifted = any(item.action is Treatment.SHIFT for item in treated)
             patient = self.patients.get(note.patient_id)
             shift = offset_of(self.key, note.patient_id, patient).days if shifted else None
-            result.crosswalk.append(row(note, text, places, written, shift))
+            result.crosswalk.append(row(note, text, offsets, written, shift))
         result.tally.add(left)
         result.residues += [
-            FoundResidue.of(note.note_id, note.text, one) for one in left[:MOST_RESIDUES]
+            FoundResidue.of(note.note_id, note.text, residue) for residue in left[:MOST_RESIDUES]
         ]
         if self.keep_spans or left:
             result.spans += [

@@ -1,5 +1,4 @@
-"""Process part files with a `NoteDeidentifier`; each part is a task, with the batch functions of
-`passes.py`.
+"""Process part files with a `NoteDeidentifier`: each part is a task with the passes of `passes.py`.
 
 If names found in one note are searched for in others, the detectors run on all parts first. The
 spans of a part contain no text and are stored as a task result, so an interrupted run does not
@@ -18,20 +17,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from clinveil.core import FREE, Key, Say, Settings, fingerprint, private_folder, remove, track
+from clinveil.core import Key, Say, Settings, fingerprint, identity, private_folder, remove, track
 from clinveil.corpus import NotesCorpus, Patient, Patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
-from clinveil.phi.treatment.passes import (
-    BatchSpans,
-    changed,
-    detect_batch,
-    patients_of,
-    treat_batch,
-)
-from clinveil.phi.treatment.policy import Policy
-from clinveil.scale import Map, Store, each, name_of, perform, shared
+from clinveil.phi.treatment.passes import detection_tasks, run_pass, treatment_tasks
+from clinveil.scale import Map, Store, each, name_of, perform, serial, shared
 
 SPANS = "spans.bin"
 ALL_NAMES = "all.names"
@@ -59,11 +51,15 @@ class DeidentifierRecipe:
 
     @classmethod
     def of(
-        cls, make: Callable[..., NoteDeidentifier], settings: Settings, key: Path
+        cls,
+        make: Callable[..., NoteDeidentifier],
+        settings: Settings,
+        words: Sequence[Path],
+        key: Path,
     ) -> DeidentifierRecipe:
-        """Return the recipe for some settings."""
-        files = {name: fingerprint(path) for name, path in _files(settings)}
-        dependencies = json.dumps([settings.flat(FREE), files], sort_keys=True)
+        """Return the recipe for some settings; `words`: files that their policy names."""
+        hashed = [fingerprint(path) for path in words]
+        dependencies = json.dumps([identity(settings), hashed], sort_keys=True)
         return cls(make, settings, key, dependencies, Key.load(key).commitment)
 
     @lru_cache(maxsize=1)  # noqa: B019  one per process
@@ -80,25 +76,6 @@ class DeidentifierRecipe:
         if not isinstance(known, Patients):
             return self
         return replace(self, known=shared(known, private_folder(scratch) / "patients"))
-
-
-def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Yield the files and folders that settings refer to, with the names of the settings."""
-    fields = settings.flags()
-    flat = settings.flat()
-    for name in sorted(fields):
-        value = flat.get(name)
-        values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-        if name == "phi_policy" and values:
-            yield from (
-                (f"{name} words {n}", path)
-                for n, path in enumerate(Policy.read(Path(values[0])).files[1:])
-            )
-        if "Path" in str(fields[name].annotation) or name in ("also", "engine"):
-            yield from (
-                (f"{name} {n}", Path(item.partition(":")[2] or item))
-                for n, item in enumerate(values)
-            )
 
 
 @dataclass(frozen=True)
@@ -157,12 +134,10 @@ class PartTask:
         stored.
         """
         finder = self.recipe().finder
+        tasks = detection_tasks(self.part, finder, file if stored else None, self.apart)
         count = 0
         with _new_name_store(self.names) as names:
-            for batch in self.part.batches():
-                known = BatchSpans.read(file) if stored else None
-                own = patients_of(batch)
-                result = detect_batch(batch, finder.for_patients(own), known, self.apart & own)
+            for result in serial(run_pass, tasks):
                 if not stored:
                     result.spans.write(file)
                 names.add(result.name_index, result.lower_case)
@@ -176,17 +151,11 @@ class PartTask:
         deidentifier = self.recipe()
         index = self.index
         if index is None:
-            for batch in self.part.batches():
-                yield deidentifier.for_patients(patients_of(batch))(batch)
+            yield from serial(run_pass, treatment_tasks(self.part, deidentifier))
             return
-        deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(index))
         with (self.store.folder(self) / SPANS).open("rb") as file:
-            for batch in self.part.batches():
-                yield treat_batch(
-                    batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file)
-                )
-            if file.read(1):
-                raise changed()
+            tasks = treatment_tasks(self.part, deidentifier.with_names(index), file)
+            yield from serial(run_pass, tasks)
 
 
 @contextmanager

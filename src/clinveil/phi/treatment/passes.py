@@ -1,11 +1,13 @@
 """Process a corpus with a `NoteDeidentifier`, batch by batch, on the workers of a `Map`.
 
-If names found in one note are searched for in others, there are two passes. The detectors take
-nearly all the time and run in the first pass only. For each batch it returns the spans (without
-text) and the names found; the second pass adds the spans that follow from all names and treats the
-text. The collected names are sets, so the result does not depend on order, batch size or number of
-workers. Spans are kept compressed in memory and, beyond `HELD` bytes, in an unnamed temporary file.
-The name index is on disk too (`phi/name_index_store.py`), so memory does not grow with the corpus.
+A file is treated by the workers of a map, a part file by one worker (`part_passes.py`), with the
+same tasks. If names found in one note are searched for in others, there are two passes. Detection
+takes nearly all the time and is in the first pass only. For each batch it returns the spans
+(without text) and the names found. The second pass adds the spans that follow from all names and
+treats the text. The collected names are sets, so the result does not depend on order, batch size
+or number of workers. Spans are kept compressed in memory and, beyond `HELD` bytes, in an unnamed
+temporary file. The name index is on disk too (`phi/name_index_store.py`), so memory does not grow
+with the corpus.
 """
 
 from __future__ import annotations
@@ -60,21 +62,18 @@ def deidentify_corpus(
         InputError: the second pass reads other notes than the first one.
     """
     if not deidentifier.finder.uses_other_notes:
-        yield from map(_perform, one_pass(corpus, deidentifier))
+        yield from map(run_pass, treatment_tasks(corpus, deidentifier))
         return
     store = NameIndexStore()
     received = 0
     with SpooledTemporaryFile(max_size=HELD) as file:
 
-        def tasks() -> Iterator[
-            _Task | None
-        ]:  # of a single map, so that worker processes are started once
+        def tasks() -> Iterator[PassTask | None]:
+            """Yield the tasks of both passes: one map starts its worker processes once."""
             sent = 0
-            for sent, batch in enumerate(pieces(corpus), 1):  # noqa: B007
-                own = patients_of(batch)
-                yield _Task(
-                    detect_batch, (batch, deidentifier.finder.for_patients(own), None, apart & own)
-                )
+            for task in detection_tasks(corpus, deidentifier.finder, apart=apart):
+                yield task
+                sent += 1
             # the map returns one result per task and reads some tasks ahead of the results
             yield None
             while received < sent:
@@ -82,10 +81,10 @@ def deidentify_corpus(
             index = store.index()
             if on_index is not None:
                 on_index(index)
-            informed = deidentifier.with_finder(deidentifier.finder.with_context(index))
-            yield from _second_pass(corpus, informed, file, sent)
+            file.seek(0)
+            yield from treatment_tasks(corpus, deidentifier.with_names(index), file)
 
-        results = map(_perform, tasks())
+        results = map(run_pass, tasks())
         first = takewhile(lambda result: isinstance(result, PassResult), results)
         for result in track(first, "notes searched", say, size=lambda result: result.rows):
             result.spans.write(file)
@@ -94,16 +93,37 @@ def deidentify_corpus(
         yield from (result for result in results if result is not None)
 
 
-def _second_pass(
-    corpus: Corpus, deidentifier: NoteDeidentifier, file: IO[bytes], n_batches: int
-) -> Iterator[_Task]:
-    """Yield the tasks that treat the batches with the spans that the first pass stored."""
-    file.seek(0)
-    count = 0
-    for count, batch in enumerate(pieces(corpus), 1):  # noqa: B007
-        known = deidentifier.for_patients(patients_of(batch))
-        yield _Task(treat_batch, (batch, known, BatchSpans.read(file)))
-    if count < n_batches:
+def detection_tasks(
+    corpus: Corpus,
+    finder: Finder,
+    stored: IO[bytes] | None = None,
+    apart: AbstractSet[str] = frozenset(),
+) -> Iterator[PassTask]:
+    """Yield the tasks of the first pass.
+
+    Args:
+        stored: file of the spans of an earlier run, used instead of the detectors.
+        apart: patients with notes that must not change the treatment of others.
+    """
+    for piece in pieces(corpus):
+        patients = patients_of(piece)
+        spans = None if stored is None else BatchSpans.read(stored)
+        arguments = (piece, finder.for_patients(patients), spans, apart & patients)
+        yield PassTask(detect_batch, arguments)
+
+
+def treatment_tasks(
+    corpus: Corpus, deidentifier: NoteDeidentifier, stored: IO[bytes] | None = None
+) -> Iterator[PassTask]:
+    """Yield the tasks that treat the notes, with the spans that the first pass stored in a file.
+
+    Raises InputError if the notes have changed since then.
+    """
+    for piece in pieces(corpus):
+        spans = None if stored is None else BatchSpans.read(stored)
+        known = deidentifier.for_patients(patients_of(piece))
+        yield PassTask(treat_batch, (piece, known, spans))
+    if stored is not None and stored.read(1):
         raise changed()
 
 
@@ -123,8 +143,8 @@ def found_spans(
                 hint="please report this without the text of the note",
             )
         spans: dict[str, list[Span]] = {}
-        for found in done.spans or ():
-            spans.setdefault(found.note_id, []).append(found.span)
+        for detected in done.spans or ():
+            spans.setdefault(detected.note_id, []).append(detected.span)
         for _ in range(done.batch.num_rows):
             note = next(notes)
             yield note, spans.get(note.note_id, [])
@@ -165,12 +185,6 @@ def pieces(corpus: Corpus) -> Iterator[pa.RecordBatch]:
         # Copies: pickling a slice would send the entire batch.
         for start in range(0, batch.num_rows, ROWS):
             yield batch.take(pa.array(range(start, min(start + ROWS, batch.num_rows))))
-
-
-def one_pass(corpus: Corpus, deidentifier: NoteDeidentifier) -> Iterator[_Task]:
-    """Yield the tasks that treat a corpus of notes that do not depend on each other."""
-    for piece in pieces(corpus):
-        yield _Task(treat_batch, (piece, deidentifier.for_patients(patients_of(piece))))
 
 
 def patients_of(batch: pa.RecordBatch) -> set[str]:
@@ -218,14 +232,15 @@ class BatchSpans:
 
 
 @dataclass(frozen=True)
-class _Task:
+class PassTask:
     """A call of a function on a batch; its repr contains no text."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = field(repr=False)
 
 
-def _perform(task: _Task | None) -> Any:
+def run_pass(task: PassTask | None) -> Any:
+    """Return the result of a task; None for None."""
     return task and task.function(*task.arguments)
 
 
@@ -283,7 +298,11 @@ def detect_batch(
         for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
     index = NameIndex(
-        {patient: frozenset(own) for patient, own in names.items() if own},
+        {
+            patient: frozenset(names_of_patient)
+            for patient, names_of_patient in names.items()
+            if names_of_patient
+        },
         frozenset(staff),
         date_orders={patient: shown for patient, shown in orders.items() if shown},
     )

@@ -88,13 +88,13 @@ class Placeholders:
         """Return the number of an identifier among those of its kind in the note; an initial has
         its last name's.
         """
-        own = [pair for pair in self._numbers if pair[0] == kind]
+        pairs_of_kind = [pair for pair in self._numbers if pair[0] == kind]
         same = (
             pair
-            for pair in reversed(own)
+            for pair in reversed(pairs_of_kind)
             if pair[1] == form or (len(form) == 1 and pair[1].startswith(form))
         )
-        return self._numbers.setdefault(next(same, (kind, form)), min(MOST, 1 + len(own)))
+        return self._numbers.setdefault(next(same, (kind, form)), min(MOST, 1 + len(pairs_of_kind)))
 
     def make(
         self,
@@ -127,14 +127,14 @@ class _NamePlaceholders(NameSurrogates):
 
     def __init__(
         self,
-        places: Placeholders,
+        placeholders: Placeholders,
         key: Key,
         patient_id: str,
         patient: Patient | None,
         note: NoteNames,
     ) -> None:
         super().__init__(key, patient_id, patient, note)
-        self._places = places
+        self._placeholders = placeholders
 
     def _between(self, marks: str) -> str:
         return re.sub(r"\d", "0", marks)
@@ -154,8 +154,14 @@ class _NamePlaceholders(NameSurrogates):
 
     def _number(self, role: str, form: str) -> int:
         """Return 0 for the known patient's own names."""
-        own = form in self._own or (len(form) == 1 and any(name[:1] == form for name in self._own))
-        return 0 if own else self._places.number("family" if role == "family" else "given", form)
+        is_known = form in self._known_forms or (
+            len(form) == 1 and any(name[:1] == form for name in self._known_forms)
+        )
+        return (
+            0
+            if is_known
+            else self._placeholders.number("family" if role == "family" else "given", form)
+        )
 
 
 def _form(label: str, original: str) -> str:
@@ -214,25 +220,29 @@ class Invented:
         """
         out = list[str]()
         end = 0
-        found = set[str]()
+        written_words = set[str]()
         label = ""
         for match in PLACEHOLDER.finditer(text):
             between = text[end : match.start("inner") - 1]
             kind, number, *form = match["inner"].split(" ", 2)
             name = self._name(kind, number)
             written = name or self._other(kind, number, "".join(form), position)
-            own = "NAME" if name else kind
-            if marked and label and not (label == own == "NAME" and _WITHIN.fullmatch(between)):
+            wanted_label = "NAME" if name else kind
+            if (
+                marked
+                and label
+                and not (label == wanted_label == "NAME" and _WITHIN.fullmatch(between))
+            ):
                 out.append(f"</{label}>")
                 label = ""
             out.append(between)
             if marked and not label:
-                out.append(f"<{own}>")
-                label = own
+                out.append(f"<{wanted_label}>")
+                label = wanted_label
             out.append(written)
-            found.update(words(f"{own} {written}" if marked else written))
+            written_words.update(words(f"{wanted_label} {written}" if marked else written))
             end = match.end()
-        return "".join([*out, f"</{label}>" if label else "", text[end:]]), frozenset(found)
+        return "".join([*out, f"</{label}>" if label else "", text[end:]]), frozenset(written_words)
 
     def _name(self, kind: str, number: str) -> str:
         """Return a part of a name; nothing for other kinds."""

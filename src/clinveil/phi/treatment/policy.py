@@ -165,7 +165,9 @@ class Policy:
         """Return the policy without its name, ready for JSON."""
         labels = {label: treatment.value for label, treatment in self.treatments.items()}
         lists = (("find_words", self.find_words), ("keep_words", self.keep_words))
-        words = {f"{name}_sha256": one.digest for name, one in lists if one is not None}
+        words = {
+            f"{name}_sha256": word_list.digest for name, word_list in lists if word_list is not None
+        }
         return {"labels": labels, "recall_first": self.recall_first, **words}
 
     def describe(self, label: str) -> str:
@@ -219,7 +221,7 @@ def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool =
 
 def _with_words(policy: Policy, path: Path, fields: Mapping[str, Any]) -> Policy:
     """Return a policy with its lists of words; their paths are relative to the policy file."""
-    places = dict[str, Path]()
+    paths = dict[str, Path]()
     for name in _WORDS:
         value = fields.get(name)
         if value is not None and not isinstance(value, str):
@@ -229,16 +231,17 @@ def _with_words(policy: Policy, path: Path, fields: Mapping[str, Any]) -> Policy
                 hint=f'write {name} = "words.txt"',
             )
         if value is not None:
-            places[name] = path.parent / value
+            paths[name] = path.parent / value
     lists = {
-        name: WordList.read(place, labels=name == "find_words") for name, place in places.items()
+        name: WordList.read(list_path, labels=name == "find_words")
+        for name, list_path in paths.items()
     }
-    found = lists.get("find_words")
-    if found is not None and (kept := sorted(found.labels & policy.kept)):
+    find_words = lists.get("find_words")
+    if find_words is not None and (kept := sorted(find_words.labels & policy.kept)):
         hint = f"choose another treatment of {kept[0]}, or another label in the list"
         raise UsageError(f"find_words: the policy keeps {kept[0]}", where=path.name, hint=hint)
-    files = (path, *places.values())
-    return replace(policy, find_words=found, keep_words=lists.get("keep_words"), files=files)
+    files = (path, *paths.values())
+    return replace(policy, find_words=find_words, keep_words=lists.get("keep_words"), files=files)
 
 
 def _check_names(where: str, message: str, names: Iterable[str], known: Collection[str]) -> None:

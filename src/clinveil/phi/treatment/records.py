@@ -165,8 +165,8 @@ class RunCounts:
             getattr(self, name).update(getattr(other, name))
         self.known_found |= other.known_found
         self.unlisted += other.unlisted
-        for owners, more in zip(self.owners, other.owners, strict=True):
-            owners += more
+        for owners, other_owners in zip(self.owners, other.owners, strict=True):
+            owners += other_owners
 
     @property
     def kept(self) -> dict[str, int]:

@@ -26,12 +26,12 @@ from clinveil.core import (
     UsageError,
     atomic,
     fingerprint,
-    flag,
     group,
     locked,
     refuse_places,
+    setting,
 )
-from clinveil.corpus import TEXT, open_corpus, place_in, rows, with_texts, write_corpus
+from clinveil.corpus import TEXT, open_corpus, output_in, rows, with_texts, write_corpus
 from clinveil.phi.treatment.audit import Chain, next_log, reference
 from clinveil.phi.treatment.crosswalk import CrosswalkRow, digest, read_crosswalk
 from clinveil.phi.treatment.records import CROSSWALK
@@ -50,11 +50,13 @@ class ReidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     force: bool = FORCE
-    key: Path | None = flag(
-        None, "Read the run's key from this file (default: key.bin of the vault)."
+    key: Path | None = setting(
+        None, "Read the run's key from this file (default: key.bin of the vault).", secret="path"
     )
-    only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
-    only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
+    only_note: tuple[str, ...] = setting((), "Restore only the note with this id; repeatable.")
+    only_patient: tuple[str, ...] = setting(
+        (), "Restore only the notes of this patient; repeatable."
+    )
 
     def wants(self, note_id: str, patient_id: str) -> bool:
         """Return whether a note is to be restored."""
@@ -67,14 +69,14 @@ class Restored:
     """Counts of restored notes.
 
     Attributes:
-        notes: number of restored notes. places: number of restored identifiers.
+        notes: number of restored notes. identifiers: number of restored identifiers.
         left_out: number of notes that are not in the crosswalk or were changed later; they are not
             written.
         references: audit log references of the restored notes.
     """
 
     notes: int = 0
-    places: int = 0
+    identifiers: int = 0
     left_out: int = 0
     references: list[str] = field(default_factory=list, repr=False)
 
@@ -113,8 +115,8 @@ def reidentify(
             raise InputError(message, hint=_HINT)
 
     with atomic(out, force=settings.force, maker=MAKER) as part, locked(vault / LOCK):
-        place, suffix = place_in(part, out, corpus.suffix)
-        write_corpus(batches(), place, corpus.columns, suffix)
+        target, suffix = output_in(part, out, corpus.suffix)
+        write_corpus(batches(), target, corpus.columns, suffix)
         _log(vault, key, reason, notes, counts)
     return counts
 
@@ -156,7 +158,7 @@ def _restored(
         ids.append((row.note_id, row.patient_id) if row else (note.note_id, note.patient_id))
         if row:
             counts.notes += 1
-            counts.places += len(row.replacements)
+            counts.identifiers += len(row.replacements)
             counts.references.append(reference(key, row.note_id))
         elif settings.wants(note.note_id, note.patient_id):
             counts.left_out += 1
@@ -180,5 +182,5 @@ def _log(vault: Path, key: Key, reason: str, notes: Location, counts: Restored) 
         for note in counts.references:
             chain.write({"note": note})
         chain.end(
-            key, {"notes": counts.notes, "places": counts.places, "left_out": counts.left_out}
+            key, {"notes": counts.notes, "places": counts.identifiers, "left_out": counts.left_out}
         )

@@ -8,8 +8,8 @@ with `keep_ids`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from clinveil.corpus import (
     facts_of,
     names_of,
     open_corpus,
-    place_in,
+    output_in,
     read_patients,
     write_corpus,
 )
@@ -133,14 +133,14 @@ def deidentify_notes(
         # earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
-        place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
+        target, suffix = (part, "") if parted else output_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk) as kept:
             inputs = _inputs(notes, settings, policy)
-            kept.audit.begin("deidentify", {**_about(key, kept.run), **inputs})
-            counts = _write(settings, corpus, deidentifier, (place, suffix), kept, say)
+            kept.audit.begin("deidentify", {**_identity(key, kept.run), **inputs})
+            counts = _write(settings, corpus, deidentifier, (target, suffix), kept, say)
             counts.check_failures()
             check_known_patients(deidentifier.patients.keys(), counts.known_found)
-            kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(place)})
+            kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(target)})
         _write_record(secrets, key, notes, settings, counts, kept)
         remove(secrets / TASKS)
     return counts
@@ -168,9 +168,9 @@ def _inputs(notes: Location, settings: DeidentifySettings, policy: Policy) -> di
     }
 
 
-def _about(key: Key, run: str) -> dict[str, Any]:
-    about = {"version": version("clinveil"), "run": run}
-    return {**about, "test_seed": key.test_seed, "key_commitment": key.commitment}
+def _identity(key: Key, run: str) -> dict[str, Any]:
+    identity = {"version": version("clinveil"), "run": run}
+    return {**identity, "test_seed": key.test_seed, "key_commitment": key.commitment}
 
 
 VAULT = FolderKind(
@@ -199,29 +199,49 @@ def _write(
     say: Say,
 ) -> RunCounts:
     path, suffix = target
-    if isinstance(corpus, PartedCorpus) and not suffix:
-        with opened_for(settings.executor, settings.workers) as task_map:
+    with opened_for(settings.executor, settings.workers) as task_map:
+        if isinstance(corpus, PartedCorpus) and not suffix:
             return _write_parts(settings, corpus, deidentifier, path, kept, task_map, say)
-    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
-    new_ids = _new_ids(settings, deidentifier, corpus)
-
-    def batches(task_map: Map) -> Iterator[pa.RecordBatch]:
         results = deidentify_corpus(corpus, deidentifier, task_map, say=say)
-        for result in track(results, "notes", say, size=lambda result: result.batch.num_rows):
-            counts.add(result)
-            result = _renamed(result, new_ids)
-            kept.add(result.audit, result.crosswalk, result.spans, result.residues)
-            yield result.batch
-
-    try:
-        with opened_for(settings.executor, settings.workers) as task_map:
-            write_corpus(batches(task_map), path, corpus.columns, suffix)
-    except InputError:  # for example, no note is left to write
-        counts.check_failures()
-        raise
-    counts.read += sum(corpus.skipped.values())
-    counts.skipped += corpus.skipped
+        shown = track(results, "notes", say, size=lambda result: result.batch.num_rows)
+        counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
+        output = _Output(path, suffix, _new_ids(settings, deidentifier, corpus))
+        try:
+            _write_notes(shown, corpus, output, counts, kept.add)
+        except InputError:  # for example, no note is left to write
+            counts.check_failures()
+            raise
     return counts
+
+
+@dataclass(frozen=True)
+class _Output:
+    """Where treated notes are written, and their new ids; None if the source's are kept."""
+
+    path: Path
+    suffix: str
+    new_ids: NewIds | None = field(repr=False)
+
+
+def _write_notes(
+    results: Iterable[TreatedBatch],
+    source: OpenedCorpus,
+    output: _Output,
+    counts: RunCounts,
+    add_records: Callable[..., None],
+) -> None:
+    """Write the treated notes of a file; add their counts, and their records for the vault."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for result in results:
+            counts.add(result)
+            renamed = _renamed(result, output.new_ids)
+            add_records(renamed.audit, renamed.crosswalk, renamed.spans, renamed.residues)
+            yield renamed.batch
+
+    write_corpus(batches(), output.path, source.columns, output.suffix)
+    counts.read += sum(source.skipped.values())
+    counts.skipped += source.skipped
 
 
 def _new_ids(
@@ -260,10 +280,10 @@ def _write_record(
     phi = settings.identifiers
     record = {
         "secret": True,
-        **_about(key, kept.run),
+        **_identity(key, kept.run),
         "notes": str(notes.absolute()),
         "folder": str(Path.cwd()),
-        "settings": settings.flat(),
+        "settings": settings.model_dump(mode="json"),
         "mode": phi.mode,
         "policy": {
             "name": counts.policy.name,
@@ -302,9 +322,9 @@ def _write_parts(
     broken = Broken()
     corpus, facts = facts_of(corpus, task_map, say, broken)
     deidentifier.key.save(scratch / "key.bin")
-    recipe = DeidentifierRecipe.of(in_worker, settings, scratch / "key.bin").sharing(
-        deidentifier.patients, scratch
-    )
+    recipe = DeidentifierRecipe.of(
+        in_worker, settings, settings.identifiers.policy().files[1:], scratch / "key.bin"
+    ).sharing(deidentifier.patients, scratch)
     parts = [
         (part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)
     ]
@@ -334,23 +354,16 @@ def _write_parts(
 
 def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[RunCounts, Path]:
     """Write one part; return its counts and the file with its records for the vault."""
-    task, place, scratch, settings = item
+    task, path, scratch, settings = item
     part = task.part
     deidentifier = task.recipe()
-    new_ids = _new_ids(settings, deidentifier, part)
     counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
-    records = scratch / f"{place.name}.records"
+    records = scratch / f"{path.name}.records"
     with records.open("w", encoding="utf-8") as file:
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for result in task.treated():
-                counts.add(result)
-                result = _renamed(result, new_ids)
-                fields = [result.audit, result.crosswalk, result.spans, result.residues]
-                file.write(json.dumps(fields) + "\n")
-                yield result.batch
+        def add_records(*fields: Sequence[Any]) -> None:
+            file.write(json.dumps(fields) + "\n")
 
-        write_corpus(batches(), place, part.columns, part.suffix)
-    counts.read += sum(part.skipped.values())
-    counts.skipped += part.skipped
+        output = _Output(path, part.suffix, _new_ids(settings, deidentifier, part))
+        _write_notes(task.treated(), part, output, counts, add_records)
     return replace(counts, known=frozenset()), records

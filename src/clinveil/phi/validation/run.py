@@ -377,9 +377,7 @@ def validate_notes(
     hashed = fingerprint(notes)
     seed = int(hashed[:8], 16) if settings.seed is None else settings.seed
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
-    asked = run_hash(
-        settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"}
-    )
+    asked = run_hash(settings.but(seed=seed), hashed)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as folder:
         findings = _kept(
             folder, "locations", lambda: _sampled(run, folder, asked, notes, hashed), seed

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from clinveil.core import Span
 from clinveil.corpus import KeySample, Note
 from clinveil.lexicons import LexicalClass, name_form
-from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.detectors import DETECTORS
 from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.validation.design import STRATA, allocation
 
@@ -194,7 +194,7 @@ def suspected(note: Note) -> list[Span]:
     (`suspect`), as the tagger.
     """
     view = NoteView(note.text, note.note_id)
-    able = (detector.suspect for _, detector in detectors if hasattr(detector, "suspect"))
+    able = (detector.suspect for detector in DETECTORS if hasattr(detector, "suspect"))
     return [span for suspect in able for span in suspect(view)]
 
 

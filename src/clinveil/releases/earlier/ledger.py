@@ -368,7 +368,7 @@ class Ledger:
         # Of a stopped run.
         foreign = not all(name.endswith(".parquet") or name.startswith(".") for name in names)
         if not usable or foreign or (place.is_symlink() and not place.exists()):
-            hint = "pass another folder with --ledger"
+            hint = "pass another folder with --set ledger=FOLDER"
             raise UsageError(
                 "cannot be used as a ledger folder", where=str(near.absolute()), hint=hint
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clinveil.core import KEY, InputError, Key, Settings, UsageError, atomic, fingerprint, flag_name
+from clinveil.core import KEY, InputError, Key, Setting, UsageError, atomic, content_of, fingerprint
 from clinveil.corpus import TABLE
 from clinveil.releases.earlier.ledger import IN_VAULT, Entry, Ledger, NoteHashes, read_entry
 from clinveil.releases.earlier.vault import (
@@ -25,32 +25,11 @@ from clinveil.releases.earlier.vault import (
     vault_table,
 )
 from clinveil.releases.outcome import KIND
-from clinveil.releases.producer import OF_KINDS, TABLES, producers
 from clinveil.releases.settings import ReleaseSettings
 
 LEARNED = ("vectors", "neighbours", "channel", "model")
 """What a run learned, as far as its kind has it."""
-FILES = ("phi_policy", "tagger", "keep_words", "drop_words")
-"""Settings with files that determine the output: they may have moved, with the same content."""
-MAY_DIFFER = frozenset(
-    {
-        "patients",
-        "staff",
-        "decisions",
-        "max_residues",
-        "allow_small",
-        "lm.device",
-        "synthetic.count",
-        "synthetic.temperature",
-        "synthetic.longest",
-        "synthetic.batch",
-        "synthetic.tags",
-        "synthetic.exact",
-        "synthetic.threads",
-        "synthetic.span",
-    }
-)
-"""Settings in the groups of reused parts that do not determine these parts."""
+MIN_PATIENTS = "channel.min_patients"
 
 
 @dataclass(frozen=True)
@@ -135,7 +114,7 @@ class ReusedRun:
             UsageError: a given setting differs from that of a reused part, or a file is missing.
             InputError: a file has other content than before.
         """
-        given = _given(asked)
+        given = asked.given_values()
         kind = self.settings.kind
         if asked.seed is not None:
             raise UsageError("--seed and --reuse exclude each other", hint="omit one of them")
@@ -144,50 +123,51 @@ class ReusedRun:
                 f"--reuse: the vault is that of a release --as {kind}",
                 hint=f"pass --as {kind}, or another vault",
             )
-        if given.get("min_patients") == "auto":  # the floor of the reused parts is a number
-            del given["min_patients"]
-        mine = _named(self.settings)
-        fixed = _fixed(kind, mine)
-        differ = [name for name in fixed & given.keys() if given[name] != mine[name]]
-        if changed := sorted(set(differ) - {*FILES}):
-            flags = ", ".join(_flag(name) for name in changed)
+        if given.get(MIN_PATIENTS) == "auto":  # the floor of the reused parts is a number
+            del given[MIN_PATIENTS]
+        earlier = self.settings.named_values()
+        kept = {
+            one.name: earlier[one.name]
+            for one in self.settings.of_kind()
+            if one.affects in ("treatment", "training")
+        }
+        files = self._files()
+        changed = {name for name in kept.keys() & given.keys() if given[name] != kept[name]}
+        if others := sorted(changed - files.keys()):
             raise UsageError(
-                f"{flags} cannot differ from the run of --reuse",
+                f"{', '.join(others)} cannot differ from the run of --reuse",
                 hint="omit it, or release without --reuse (--again) under a new key",
             )
-        fields = ReleaseSettings.model_fields
-        values = {name: mine[name] for name in fixed - {*differ} if "." not in name}
-        tables = {
-            table: getattr(asked, table).model_copy(update=_within(table, fixed, mine))
-            for table in TABLES
-            if table in fields
-        }
-        settings = asked.but(**{**values, **tables})
-        self._refuse_files(settings)
+        settings = asked.changed({name: kept[name] for name in kept.keys() - changed})
+        now = settings.named_values()
+        for name in files:
+            self._refuse_file(name, earlier[name], now[name])
         return settings
 
-    def _refuse_files(self, settings: ReleaseSettings) -> None:
+    def _files(self) -> dict[str, Setting]:
+        """Return the settings with files that are read again: they may have moved, with the same
+        content.
+        """
+        return {
+            one.name: one
+            for one in self.settings.of_kind()
+            if one.affects == "treatment" and one.declared.secret == "path"
+        }
+
+    def _refuse_file(self, name: str, before: Any, now: Any) -> None:
         """Raise UsageError for a missing file, InputError for one with other content than
         before.
         """
         then = self.manifest["private"].get("files_sha256") or {}
-        now = _named(settings)
-        before = _named(self.settings)
-        for name in FILES:
-            flag = _flag(name)
-            if (now[name] is None) != (before[name] is None):
-                raise UsageError(
-                    f"{flag} cannot differ from the run of --reuse", hint=f"omit {flag}"
-                )
-            if now[name] is None or name not in then:
-                continue
-            if not now[name].exists():
-                raise UsageError(
-                    f"the run of --reuse was made with {flag}", hint=f"pass {flag} again"
-                )
-            if fingerprint(now[name]) != then[name]:
-                what = f"{flag} is not the file of the run that is reused"
-                raise InputError(what, where=now[name].name, hint="pass the original file")
+        if bool(now) != bool(before):
+            raise UsageError(f"{name} cannot differ from the run of --reuse", hint=f"omit {name}")
+        if not now or name not in then or content_of(now) == then[name]:
+            return
+        if isinstance(now, Path) and not now.exists():
+            raise UsageError(f"the run of --reuse was made with {name}", hint=f"pass {name} again")
+        what = f"{name} is not the file of the run that is reused"
+        where = now.name if isinstance(now, Path) else ""
+        raise InputError(what, where=where, hint="pass the original file")
 
     def entered(self, ledger: Ledger) -> Entry:
         """Return the ledger entry of everything released under the key.
@@ -196,7 +176,7 @@ class ReusedRun:
         """
         entry = ledger.of(self.key.commitment)
         if entry is None or not entry.covers(self.entry):
-            hint = f"pass its ledger with --ledger, or copy {IN_VAULT} of the vault there"
+            hint = f"pass it with --set ledger=FOLDER, or copy {IN_VAULT} of the vault there"
             raise InputError(
                 f"does not contain release {self.run}",
                 where=str(ledger.folder.absolute()),
@@ -221,52 +201,3 @@ class ReusedRun:
             if not (vault / name).exists():
                 with atomic(vault / name) as part:
                     shutil.copytree(source, part) if source.is_dir() else shutil.copy(source, part)
-
-
-def _fixed(kind: str, names: Mapping[str, Any]) -> frozenset[str]:
-    """Return the settings that belong to the parts that a kind reuses."""
-    uses = producers.get(kind).uses
-    groups = [name for name in OF_KINDS if name in uses and name not in TABLES]
-    fixed = {"kind", *(uses & {"phi", "min_patients"})}
-    for group in groups:
-        settings = ReleaseSettings.model_fields[group].annotation
-        assert isinstance(settings, type) and issubclass(settings, Settings)
-        fixed |= settings.flags().keys()
-    if "lm" in uses:
-        fixed |= {name for name in names if name.startswith("lm.")}
-    if "synthetic" in uses:
-        fixed |= {name for name in names if name.startswith("synthetic.")}
-    return frozenset(fixed - MAY_DIFFER)
-
-
-def _named(settings: Settings, prefix: str = "") -> dict[str, Any]:
-    """Return name -> value of all settings; those of tables with the name of the table."""
-    named = dict[str, Any]()
-    for name, value in settings.named_values():
-        if isinstance(value, Settings):
-            named |= _named(value, f"{name}.")
-        else:
-            named[f"{prefix}{name}"] = value
-    return named
-
-
-def _given(settings: Settings, prefix: str = "") -> dict[str, Any]:
-    """Return name -> value of explicitly given settings, named as by `_named`."""
-    given = dict[str, Any]()
-    for name in settings.model_fields_set:
-        value = getattr(settings, name)
-        if isinstance(value, Settings):
-            given |= _given(value, f"{name}." if name in TABLES else "")
-        else:
-            given[f"{prefix}{name}"] = value
-    return given
-
-
-def _within(table: str, fixed: frozenset[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fixed settings of a table by their names in it."""
-    start = f"{table}."
-    return {name.removeprefix(start): values[name] for name in fixed if name.startswith(start)}
-
-
-def _flag(name: str) -> str:
-    return f"--set {name}" if "." in name else flag_name(name)

@@ -21,7 +21,7 @@ from clinveil.channel import (
     save_channel,
     with_context,
 )
-from clinveil.core import Finding, InputError, fingerprint, remove, steps
+from clinveil.core import Finding, InputError, Settings, fingerprint, remove, steps
 from clinveil.corpus import Accounting, Corpus, PatientSubset
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
@@ -34,16 +34,24 @@ from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.gates import accounting_gates, model_gates, output_gates
 from clinveil.releases.measured import AttackSample
-from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
+from clinveil.releases.prepared_input import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import MEASURE, Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.samples import aligned, sources
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.settings import (
+    IdentifierSwitch,
+    KeptLimits,
+    PatientFloor,
+    RecoveryLimits,
+    ReleaseChannelSettings,
+    ReleaseSettings,
+)
 from clinveil.releases.treatment import counted, treated
 from clinveil.releases.writing import opened, write_notes
 from clinveil.report import AlignedNote, Fact, Gate, TokenRow
 from clinveil.vectors import (
     Vectors,
+    VectorSettings,
     WordCounts,
     load_vectors,
     of_notes,
@@ -63,8 +71,16 @@ LEARNED = ("vectors", "neighbours", "channel")
 class ChannelProducer(Producer):
     """A kind of release with words drawn from a channel."""
 
-    uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label"})
-    uses |= {"max_names", "max_linkage", "max_stolen", "max_kept"}
+    settings = frozenset[type[Settings]](
+        (
+            ReleaseChannelSettings,
+            PatientFloor,
+            VectorSettings,
+            IdentifierSwitch,
+            KeptLimits,
+            RecoveryLimits,
+        )
+    )
     learns: ClassVar[tuple[str, ...]] = LEARNED
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
@@ -84,7 +100,7 @@ class ChannelProducer(Producer):
                 f"{totals.patients} patients are too few: replacements would identify them",
                 hint=(
                     f"use notes of at least {FEWEST} patients, or accept the risk with --set"
-                    " allow_small=true"
+                    " channel.allow_small=true"
                 ),
             )
 

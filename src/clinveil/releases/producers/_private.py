@@ -45,7 +45,7 @@ from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.spending import Spending, spend
 from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import AttackSample
-from clinveil.releases.preflight import Preflight
+from clinveil.releases.prepared_input import Preflight
 from clinveil.releases.producer import MEASURE, Product
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import STATE, TrainHoldoutSplit, sides_of
@@ -70,8 +70,8 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     channel = settings.channel
     if channel.min_patients != "auto":
         message = (
-            "--min-patients does not apply with synthetic.epsilon: words are public, and labels are"
-            " not protected"
+            "channel.min_patients does not apply with synthetic.epsilon: words are public, and"
+            " labels are not protected"
         )
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)

@@ -19,10 +19,10 @@ from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import sound
 from clinveil.releases.measured import AttackSample, sample_case
-from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import MEASURE, Producer, Product, producers
+from clinveil.releases.prepared_input import Preflight
+from clinveil.releases.producer import MEASURE, Producer, Product
 from clinveil.releases.samples import as_treated, sources
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.settings import KeptLimits, ReleaseSettings
 from clinveil.releases.treatment import counted, treated
 from clinveil.releases.writing import opened, write_notes
 from clinveil.report import AlignedNote, Gate
@@ -34,7 +34,7 @@ OWN_IDENTIFIERS: Target = "own identifiers"
 class DeidentifiedProducer(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
-    uses = frozenset({"identifiers", "keep", "label", "max_kept"})
+    settings = frozenset({KeptLimits})
     keeps_markup = True
 
     def plan(
@@ -125,4 +125,4 @@ class SourcedProduct(Product):
         )
 
 
-producers.register("deidentified")(DeidentifiedProducer())
+DEIDENTIFIED = DeidentifiedProducer()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from math import ceil, sqrt
 
-from clinveil.releases.producer import producers
 from clinveil.releases.producers._channel import ChannelProducer
 
 FEWEST = 5
@@ -26,4 +25,4 @@ class Obfuscated(ChannelProducer):
         return max(FEWEST, ceil(min(patients / 40, sqrt(patients))))
 
 
-producers.register("obfuscated")(Obfuscated())
+OBFUSCATED = Obfuscated()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -42,8 +42,8 @@ from clinveil.lm import (
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import Examined, examine, memory_gate
-from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import MEASURE, Producer, Product, producers
+from clinveil.releases.prepared_input import Preflight
+from clinveil.releases.producer import MEASURE, Producer, Product
 from clinveil.releases.producers._private import (
     PrivateInput,
     WrittenProduct,
@@ -51,7 +51,13 @@ from clinveil.releases.producers._private import (
     private_stages,
     refuse_private,
 )
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.settings import (
+    IdentifierSwitch,
+    PatientFloor,
+    ReleaseSettings,
+    WriterSettings,
+    WritingSettings,
+)
 from clinveil.releases.synthesis_model import (
     MODEL,
     STATE,
@@ -81,7 +87,7 @@ BIAS = 0.5
 class Synthetic(Producer):
     """Notes that describe no real person, searched for copies of real notes."""
 
-    uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients", "label", "keep"})
+    settings = frozenset({WriterSettings, WritingSettings, PatientFloor, IdentifierSwitch})
     learns = (MODEL, STATE)
 
     def floor(self, patients: int) -> int:
@@ -104,9 +110,7 @@ class Synthetic(Producer):
             )
         private = refuse_private(settings)
         if private:
-            _refuse_unused(
-                settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS
-            )
+            _refuse_unused(settings)
         elif how.neural:
             need_torch()
             how.recipe()
@@ -251,28 +255,23 @@ def _held_out_fit(job: ReleaseContext, trained: Trained) -> tuple[list[Finding],
     return perplexity_findings(trained.model, fit, held_out, "held out"), memory
 
 
-_OF_MODELS = frozenset({"temperature", "exact"})  # settings of drawing from a model
-
-
-def _refuse_unused(
-    settings: ReleaseSettings, reason: str, used: Collection[str], unused: Collection[str]
-) -> None:
-    """Raise UsageError for a changed setting of `lm`, except `used`, or one of `synthetic` that is
-    `unused`.
+def _refuse_unused(settings: ReleaseSettings) -> None:
+    """Raise UsageError for a changed setting of training or of drawing from a trained model, which
+    has no effect with `synthetic.epsilon`.
     """
-    tables = (
-        ("lm", settings.lm, settings.lm.flags().keys() - used),
-        ("synthetic", settings.synthetic, unused),
-    )
+    values = settings.named_values()
     changed = [
-        f"{table}.{name}"
-        for table, how, names in tables
-        for name, field in how.flags().items()
-        if name in names and getattr(how, name) != field.default
+        name
+        for name, one in settings.declared().items()
+        if (name.startswith("lm.") and name != "lm.model")
+        or name in ("synthetic.temperature", "synthetic.exact")
+        if values[name] != one.field.default
     ]
     if changed:
         raise UsageError(
-            f"{', '.join(changed)} cannot be used with {reason}", hint="omit it; it has no effect"
+            f"{', '.join(changed)} cannot be used with synthetic.epsilon and lm.model"
+            f" {settings.lm.model}",
+            hint="omit it; it has no effect",
         )
 
 
@@ -506,4 +505,4 @@ class SyntheticProduct(WrittenProduct):
             )
 
 
-producers.register("synthetic")(Synthetic())
+SYNTHETIC = Synthetic()

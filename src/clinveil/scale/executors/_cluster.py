@@ -134,8 +134,8 @@ def environment(values: dict[str, str]) -> Iterator[None]:
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Create a private folder, removed at the end."""
-    place = tempfile.gettempdir() if len(tempfile.gettempdir()) < LONGEST else "/tmp"
-    with tempfile.TemporaryDirectory(prefix="clinveil-", dir=place) as folder:
+    parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < LONGEST else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="clinveil-", dir=parent) as folder:
         yield Path(folder)
 
 

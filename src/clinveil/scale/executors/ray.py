@@ -23,7 +23,6 @@ from clinveil.core import (
     at_most_cores,
     owner_only,
 )
-from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     NOWHERE,
     RemoteCall,
@@ -50,9 +49,10 @@ LIMITS = {"automatic_object_spilling_enabled": False, "task_oom_retries": TRIES 
 _LOADED: dict[Any, RemoteCall] = {}  # in a worker: the job of the last map
 
 
-@executors.register("ray")
 @contextmanager
-def ray(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
+def open_ray(
+    workers: int, address: str | None, tasks: int | None, ahead: int | None
+) -> Iterator[Map]:
     """Open a map over Ray tasks; a Ray that this process already uses is used and left unchanged.
 
     Raises:
@@ -68,7 +68,7 @@ def ray(workers: int, address: str | None, tasks: int | None, ahead: int | None)
             )
         elif address is not None:
             raise UsageError(
-                "this process already uses a Ray", where="--address", hint="omit --address"
+                "this process already uses a Ray", where="executor.address", hint="omit it"
             )
         slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
         yield partial(_map, ray, slots, tasks, ahead)
@@ -169,17 +169,17 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def _start(ray: Any, **how: Any) -> None:
+def _start(ray: Any, **options: Any) -> None:
     """Call `ray.init` without output, and keep our signal handlers."""
-    if how.get("address") == "local":
-        how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    if options.get("address") == "local":
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     from ray._private import worker
 
     # Its messages about killed workers, which no option disables.
     if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda *args, **options: None
     with own_signals(), owner_only():
-        ray.init(log_to_driver=False, logging_level="critical", **how)
+        ray.init(log_to_driver=False, logging_level="critical", **options)
 
 
 @contextmanager
@@ -201,7 +201,7 @@ def _refused() -> InputError:
         "use HOST:PORT as printed by `ray start --head`, with its token if required, and the same"
         " Ray and Python"
     )
-    return InputError("no Ray answers at this address", where="--address", hint=hint)
+    return InputError("no Ray answers at this address", where="executor.address", hint=hint)
 
 
 def _reread_authentication() -> None:

@@ -29,7 +29,6 @@ from clinveil.core import (
     owner_only,
     remove,
 )
-from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     RemoteCall,
     RemoteOutcome,
@@ -73,9 +72,10 @@ ALONE = {
 _LOADED: dict[str, RemoteCall] = {}  # in a worker: the job of the last map
 
 
-@executors.register("spark")
 @contextmanager
-def spark(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
+def open_spark(
+    workers: int, address: str | None, tasks: int | None, ahead: int | None
+) -> Iterator[Map]:
     """Open a map over Spark jobs; an active session of this process is used and left unchanged.
 
     Args:
@@ -89,14 +89,14 @@ def spark(workers: int, address: str | None, tasks: int | None, ahead: int | Non
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise MissingExtra("pyspark", "spark", more=DEBIAN) from None
+        raise MissingExtra("pyspark", "spark", other_software=DEBIAN) from None
     with ExitStack() as stack:
         session = SparkSession.getActiveSession()
         if session is None:
             session = stack.enter_context(_started(at_most_cores(workers), address, tasks))
         elif address is not None:
             raise UsageError(
-                "this process already has a Spark session", where="--address", hint="omit --address"
+                "this process already has a Spark session", where="executor.address", hint="omit it"
             )
         yield partial(_map, session.sparkContext, tasks, ahead)
 
@@ -189,7 +189,9 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
 
     if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
         raise UsageError(
-            "not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…"
+            "not a Spark address",
+            where="executor.address",
+            hint="use spark://HOST:PORT, yarn or k8s://…",
         )
     if (
         address
@@ -199,16 +201,16 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
         raise _silent()
     here = address is None or HERE.fullmatch(address) is not None
     with scratch() as folder, _gateway(here=here) as gateway:
-        own = {
+        settings = {
             "spark.master": address or f"local[{workers},{TRIES}]",
             "spark.sql.warehouse.dir": str(folder),
         }
-        own |= {"spark.cores.max": str(tasks)} if tasks else {}
+        settings |= {"spark.cores.max": str(tasks)} if tasks else {}
         if here:
-            own |= ALONE | {"spark.local.dir": str(folder)}
-            own["spark.executor.extraJavaOptions"] = FAST
-            own["spark.authenticate.secret"] = secrets.token_hex(32)
-        context = _context(QUIET | own, gateway, here=here)
+            settings |= ALONE | {"spark.local.dir": str(folder)}
+            settings["spark.executor.extraJavaOptions"] = FAST
+            settings["spark.authenticate.secret"] = secrets.token_hex(32)
+        context = _context(QUIET | settings, gateway, here=here)
         session = SparkSession(context)
         logs = Path(_find_spark_home()) / "work" / context.applicationId
         try:
@@ -220,7 +222,7 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
                 remove(logs)
 
 
-def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
+def _context(settings: dict[str, str], gateway: Any, *, here: bool) -> Any:
     """Return a Spark context with executors. Raises InputError if the cluster does not answer or
     provides none.
     """
@@ -228,7 +230,7 @@ def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
 
     try:
         with own_signals(), environment({"PYSPARK_PYTHON": sys.executable} if here else {}):
-            context = SparkContext(conf=SparkConf().setAll(list(told.items())), gateway=gateway)
+            context = SparkContext(conf=SparkConf().setAll(list(settings.items())), gateway=gateway)
         context.setLogLevel("OFF")
         if not here:
             _wait(context)
@@ -263,7 +265,7 @@ def _gateway(*, here: bool) -> Iterator[Any]:
                 SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", FAST), nowhere
             )
     except (PySparkException, OSError):
-        raise MissingExtra(f"a working Java {JAVA}", "spark", more=DEBIAN) from None
+        raise MissingExtra(f"a working Java {JAVA}", "spark", other_software=DEBIAN) from None
     try:
         yield gateway
     finally:
@@ -291,7 +293,7 @@ def _silent() -> InputError:
         " sides"
     )
     return InputError(
-        "no working Spark cluster answers at this address", where="--address", hint=hint
+        "no working Spark cluster answers at this address", where="executor.address", hint=hint
     )
 
 
@@ -304,6 +306,8 @@ def _wait(context: Any) -> None:
         if time.monotonic() > until:
             hint = "check that its workers are running and have free cores and memory"
             raise InputError(
-                f"the cluster provided no executor in {WAITS:.0f} s", where="--address", hint=hint
+                f"the cluster provided no executor in {WAITS:.0f} s",
+                where="executor.address",
+                hint=hint,
             )
         time.sleep(0.2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core import Doubles, InputError, Mask, Registry, Settings, flag, words
+from clinveil.core import Doubles, InputError, Mask, Members, Settings, setting, words
 from clinveil.utility.scores import THRESHOLDS, choose, decided
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ STRENGTH = 10.0  # of `tfidf-lr`
 class ClassifierSettings(Settings):
     """Settings of reading labelled notes for classifiers (paper A)."""
 
-    max_documents: int = flag(5_000, "Maximum labelled notes, sampled at random.", ge=20)
-    min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
-    separator: str | None = flag(
+    max_documents: int = setting(5_000, "Maximum labelled notes, sampled at random.", ge=20)
+    min_class: int = setting(50, "Leave out classes with fewer notes.", ge=2)
+    separator: str | None = setting(
         None, "Separator of several labels of one note (default: one label per note)."
     )
 
@@ -279,10 +279,17 @@ def grams(text: str) -> list[str]:
     return forms + [f"{word} {next_word}" for word, next_word in pairwise(forms)]
 
 
-classifiers: Registry[Classifier] = Registry("classifier", first=("lr", "svm"))
-classifiers.register("lr")(Linear("lr", (2.0, 10.0, 50.0)))
-classifiers.register("svm")(Linear("svm", (0.05, 0.2, 1.0)))
-classifiers.register("tfidf-lr")(TfidfLogisticRegression())
+LR = Linear("lr", (2.0, 10.0, 50.0))
+SVM = Linear("svm", (0.05, 0.2, 1.0))
+TFIDF_LR = TfidfLogisticRegression()
+classifiers: Members[Classifier] = Members(
+    "classifier",
+    {
+        "lr": "clinveil.utility.classifiers:LR",
+        "svm": "clinveil.utility.classifiers:SVM",
+        "tfidf-lr": "clinveil.utility.classifiers:TFIDF_LR",
+    },
+)
 
 
 def classifier(model: str) -> Classifier:

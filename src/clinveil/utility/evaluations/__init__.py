@@ -1,16 +1,15 @@
-"""Registry of all evaluations; each file is a class of settings with named inputs, and the measure
-that it runs.
+"""All evaluations; each file is a class of settings with named inputs, and the measure that it
+runs.
 
-The commands of `clinveil evaluate` and the functions of `clinveil.evaluate` are made from this
-registry:
+The commands of `clinveil evaluate` and the functions of `clinveil.evaluate` are made from
+`evaluations`:
 
     kind = evaluations.get("similarity")
     kind.help(), kind.inputs, kind.shown
     done = kind(protocol="jamia")({"vectors": Path("v.vec"), "pairs": [Path("p.csv")]}, seed=1)
     done.findings, done.title
 
-Each input is a path, or the data itself (`Corpus`, `Vectors`, `GoldSpans`, …). Other distributions
-list their class in the entry point group `clinveil.evaluations`.
+Each input is a path, or the data itself (`Corpus`, `Vectors`, `GoldSpans`, …).
 """
 
 from __future__ import annotations
@@ -23,22 +22,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clinveil.core import (
-    QUIET,
-    Finding,
-    NotesSettings,
-    Registry,
-    Say,
-    Settings,
-    first_paragraph,
-    flag,
-)
+from clinveil.core import QUIET, Finding, Members, NotesSettings, Say, Settings, first_paragraph
 
 if TYPE_CHECKING:
     from clinveil.corpus import Corpus
     from clinveil.vectors import Vectors
-
-THREADS = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
 
 
 @dataclass(frozen=True)
@@ -102,17 +90,16 @@ class Evaluation(Settings):
         return first_paragraph(getdoc(cls))
 
 
-evaluations: Registry[type[Evaluation]] = Registry(
+evaluations: Members[type[Evaluation]] = Members(
     "evaluation",
-    "clinveil.utility.evaluations",
-    first=(
-        "transfer",
-        "similarity",
-        "classification",
-        "perplexity",
-        "deidentification",
-        "agreement",
-    ),
+    {
+        "transfer": "clinveil.utility.evaluations.transfer:Transfer",
+        "similarity": "clinveil.utility.evaluations.similarity:Similarity",
+        "classification": "clinveil.utility.evaluations.classification:Classification",
+        "perplexity": "clinveil.utility.evaluations.perplexity:Perplexity",
+        "deidentification": "clinveil.utility.evaluations.deidentification:Deidentification",
+        "agreement": "clinveil.utility.evaluations.agreement:Agreement",
+    },
 )
 VECTORS = EvaluationInput(
     "Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.", required=True

@@ -20,7 +20,7 @@ from clinveil.core import (
     Say,
     Span,
     UsageError,
-    flag,
+    setting,
     word_spans,
 )
 from clinveil.phi import (
@@ -36,7 +36,7 @@ from clinveil.phi import (
     text_hash,
 )
 from clinveil.stats import clopper_pearson, jackknife_t, unmeasured
-from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput, evaluations
+from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput
 
 METHOD = "jackknife over notes, 95 %"
 EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
@@ -194,7 +194,6 @@ def _hidden(words: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator
         yield at < len(spans) and spans[at].start < end
 
 
-@evaluations.register("agreement")
 class Agreement(Evaluation):
     """Measure the agreement of two reviewers: kappa over words and F1 of spans, with intervals over
     notes.
@@ -208,7 +207,7 @@ class Agreement(Evaluation):
         "vault": EvaluationInput("Vault of the run (default: OUT.vault).", "--vault"),
     }
     shown = ""
-    reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
+    reviewer: tuple[str, ...] = setting((), "Name of a reviewer; pass two if there are more.")
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

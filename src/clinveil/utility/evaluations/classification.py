@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from numpy.random import Generator, default_rng
 
-from clinveil.core import LABEL, SEED, Finding, NotesSettings, Say, UsageError, choice, flag, group
+from clinveil.core import LABEL, SEED, Finding, NotesSettings, Say, UsageError, group, setting
 from clinveil.utility.classifiers import (
     ClassifierSettings,
     Predictions,
@@ -29,7 +29,6 @@ from clinveil.utility.evaluations import (
     EvaluationInput,
     as_corpus,
     as_crosswalk,
-    evaluations,
     name_of,
 )
 from clinveil.utility.labelled import (
@@ -153,7 +152,6 @@ def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
     )
 
 
-@evaluations.register("classification")
 class Classification(Evaluation):
     """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance
     and control.
@@ -169,8 +167,8 @@ class Classification(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
-    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
-    control: bool = flag(True, "Also train on shuffled labels.")
+    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=classifiers)
+    control: bool = setting(True, "Also train on shuffled labels.")
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

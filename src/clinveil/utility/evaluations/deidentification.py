@@ -18,8 +18,8 @@ from clinveil.core import (
     Say,
     Span,
     UsageError,
-    flag,
     group,
+    setting,
 )
 from clinveil.corpus import (
     Corpus,
@@ -47,7 +47,6 @@ from clinveil.utility.evaluations import (
     Evaluation,
     EvaluationInput,
     as_corpus,
-    evaluations,
     name_of,
 )
 
@@ -142,7 +141,6 @@ def _detected_in(corpus: Corpus, detected: GoldSpans) -> Detections:
 _SPANS = ".jsonl, or a folder of BRAT or of i2b2/n2c2 .xml"
 
 
-@evaluations.register("deidentification")
 class Deidentification(Evaluation):
     """Measure recall of identifiers, on notes with gold spans or on a grid of invented notes."""
 
@@ -162,19 +160,19 @@ class Deidentification(Evaluation):
             'TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"
         ),
     }
-    shown = "grid engine seed"
+    shown = "grid identifiers.engine seed"
     identifiers: PhiSettings = group(PhiSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
-    offsets: Literal["codepoints", "bytes", "utf16"] = flag(
+    offsets: Literal["codepoints", "bytes", "utf16"] = setting(
         "codepoints",
         "Unit of span offsets: code points, UTF-8 bytes, or UTF-16 units (Java, browsers).",
     )
-    listed: bool = flag(False, "Use only notes that SPANS lists (an annotated sample).")
-    incomplete: bool = flag(
+    listed: bool = setting(False, "Use only notes that SPANS lists (an annotated sample).")
+    incomplete: bool = setting(
         False, "SPANS lacks some identifiers of its notes, so precision is not measured."
     )
-    grid: bool = flag(False, "Measure on a grid of invented notes instead.")
-    size: int | None = flag(None, "--grid: number of notes to sample.", ge=1)
+    grid: bool = setting(False, "Measure on a grid of invented notes instead.")
+    size: int | None = setting(None, "Number of notes of the grid to sample.", ge=1)
     workers: int = WORKERS
     seed: int | None = SEED
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from clinveil.core import (
     SEED,
+    THREADS,
     Doubles,
     Finding,
     InputError,
@@ -20,9 +21,9 @@ from clinveil.core import (
     LabelledNotesSettings,
     Say,
     UsageError,
-    flag,
     group,
     need_torch,
+    setting,
 )
 from clinveil.corpus import UNK, rows
 from clinveil.lm import (
@@ -46,12 +47,10 @@ from clinveil.lm import (
 )
 from clinveil.stats import Interval, jackknife_t
 from clinveil.utility.evaluations import (
-    THREADS,
     Evaluated,
     Evaluation,
     EvaluationInput,
     as_corpus,
-    evaluations,
     name_of,
 )
 
@@ -144,7 +143,8 @@ def perplexity_findings(
     """
     if not np.isfinite(fit.perplexity):
         raise InputError(
-            "the perplexity of the model is not finite", hint="train it again with a smaller --rate"
+            "the perplexity of the model is not finite",
+            hint="train it again with a smaller lm.rate",
         )
     unknown = unknown_words(notes.texts, model.vocabulary)
     rows = _rows(fit, unknown)
@@ -242,7 +242,6 @@ def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
     return detail | ({"code": "; ".join(notes)} if notes else {})
 
 
-@evaluations.register("perplexity")
 class Perplexity(Evaluation):
     """Compute perplexity per token and bits per character of notes; with --train, also of a unigram
     model.
@@ -262,7 +261,7 @@ class Perplexity(Evaluation):
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     workers: int = THREADS
-    prepared: bool = flag(
+    prepared: bool = setting(
         False, "All notes are in MedText form already; a file with <unk> is always read so."
     )
 

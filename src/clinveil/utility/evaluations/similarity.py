@@ -27,8 +27,8 @@ from clinveil.core import (
     Mask,
     Say,
     UsageError,
-    flag,
     group,
+    setting,
     words,
 )
 from clinveil.stats import NO_EVIDENCE, permutation_p, unmeasured
@@ -39,7 +39,6 @@ from clinveil.utility.evaluations import (
     EvaluationInput,
     as_corpus,
     as_vectors,
-    evaluations,
     name_of,
 )
 from clinveil.utility.pairs import (
@@ -250,7 +249,6 @@ _CONTROL = (
 )
 
 
-@evaluations.register("similarity")
 class Similarity(Evaluation):
     """Correlate the cosines of word pairs with human scores; report coverage, interval, chance and
     control.
@@ -269,13 +267,13 @@ class Similarity(Evaluation):
     shown = "protocol seed"
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
-    protocol: Literal["jamia", "clinicalnlp"] = flag(
+    protocol: Literal["jamia", "clinicalnlp"] = setting(
         "jamia", "Protocol of paper A (Pearson) or of paper C (Spearman)."
     )
-    min_count: int = flag(
+    min_count: int = setting(
         20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1
     )
-    draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
+    draws: int = setting(1_000, "Bootstrap samples of the pairs.", ge=100)
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

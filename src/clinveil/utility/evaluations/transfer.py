@@ -22,9 +22,8 @@ from clinveil.core import (
     NotesSettings,
     Say,
     UsageError,
-    choice,
-    flag,
     group,
+    setting,
 )
 from clinveil.corpus import Corpus, SourceIds, rows
 from clinveil.stats import unmeasured
@@ -36,7 +35,6 @@ from clinveil.utility.evaluations import (
     EvaluationInput,
     as_corpus,
     as_crosswalk,
-    evaluations,
     name_of,
 )
 from clinveil.utility.labelled import WrongNotes
@@ -134,12 +132,11 @@ def _tried(measure: str, task: Callable[[], list[Finding]], label: str = "") -> 
 
 
 def _unmeasured(measure: str, error: InputError, label: str = "") -> Finding:
-    why = f"Column {label!r} cannot be used: {error.what}." if label else f"{error.what}."
+    why = f"Column {label!r} cannot be used: {error.problem}." if label else f"{error.problem}."
     detail = {"task": measure.partition(".")[2], **({"label": label} if label else {})}
     return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
 
 
-@evaluations.register("transfer")
 class Transfer(Evaluation):
     """Train on a release, test on real notes: classifiers, negation, language model, word vectors.
 
@@ -156,8 +153,10 @@ class Transfer(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     workers: int = WORKERS
-    model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
-    unpaired: bool = flag(False, "Released notes are of other patients; both files have the label.")
+    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=classifiers)
+    unpaired: bool = setting(
+        False, "Released notes are of other patients; both files have the label."
+    )
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

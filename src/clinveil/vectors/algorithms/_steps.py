@@ -127,13 +127,13 @@ def subsample_lines(
     """
     length = 0
     for line in order:
-        at = starts[line]
-        while ids[at] != _END:
-            word = ids[at]
+        position = starts[line]
+        while ids[position] != _END:
+            word = ids[position]
             if keep[word] >= 1 or rng.random() < keep[word]:
                 kept[length] = word
                 length += 1
-            at += 1
+            position += 1
         kept[length] = _END
         length += 1
     return length
@@ -330,19 +330,19 @@ def _train_lane(
         n_targets = _draw_targets(ids[centre], model, lane, rule.negative, rng)
         for i in range(lane.rates.size):
             lane.rates[i] = alpha if i % (lane.rates.size // 2) < n_targets else 0
-        at = centre
+        position = centre
         left = -1
-        while at > 0 and centre - at < reach and ids[at - 1] != _END:
-            at -= 1
-        while at < ids.size and at - centre <= reach and ids[at] != _END:
-            if at != centre:
-                slot = _copied(lane.inputs, model.inputs, ids[at])
+        while position > 0 and centre - position < reach and ids[position - 1] != _END:
+            position -= 1
+        while position < ids.size and position - centre <= reach and ids[position] != _END:
+            if position != centre:
+                slot = _copied(lane.inputs, model.inputs, ids[position])
                 if left < 0:
                     left = slot
                 else:
                     _step(lane.inputs.vectors[left], lane.inputs.vectors[slot], lane)
                     left = -1
-            at += 1
+            position += 1
         if left >= 0:
             for k in range(lane.blank.size):
                 lane.blank[k] = 0

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clinveil.core import MissingExtra, at_most_cores
-from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
+from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting
 from clinveil.vectors.note_passes import passes
 from clinveil.vectors.sentences import sentence_file
 from clinveil.vectors.table import Subwords, Vectors
@@ -29,7 +29,6 @@ def need_gensim(algorithm: str) -> None:
         raise MissingExtra(f"gensim, which trains {algorithm} vectors,", "gensim")
 
 
-@algorithms.register("cbow")
 class Cbow(Predicting):
     """Predict a word from the mean of its context (gensim)."""
 

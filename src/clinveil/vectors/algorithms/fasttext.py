@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.vectors.algorithm import algorithms
 from clinveil.vectors.algorithms.cbow import Cbow, stable_hash
 from clinveil.vectors.table import Subwords
 
@@ -19,7 +18,6 @@ _LONGEST = 6
 _MOST_BUCKETS = 2_000_000
 
 
-@algorithms.register("fasttext")
 class FastText(Cbow):
     """Predict a word from the mean of the words and character n-grams of its context (gensim)."""
 

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.random import default_rng
 from numpy.typing import NDArray
 
-from clinveil.core import Doubles, Floats, InputError, Ints, SmallInts, compiled, flag
+from clinveil.core import Doubles, Floats, InputError, Ints, SmallInts, compiled, setting
 from clinveil.scale import threads
-from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
+from clinveil.vectors.algorithm import Algorithm, Notes
 from clinveil.vectors.sentences import END, Ids, encode, whole_note
 from clinveil.vectors.settings import GLOVE_PASSES
 from clinveil.vectors.table import Vectors
@@ -68,17 +68,17 @@ def _counted(window: int, ids: Ids) -> Counts:
     """Count the pairs of whole notes."""
     notes = np.cumsum(ids == END)
     words = ids.astype(np.int64)
-    found = list[Counts]()
+    pairs = list[Counts]()
     for distance in range(1, min(window, ids.size - 1) + 1):
         # An `END` begins a number.
         same = (notes[distance:] == notes[:-distance]) & (words[:-distance] != END)
-        one = words[:-distance][same]
+        left = words[:-distance][same]
         other = words[distance:][same]
-        first = np.minimum(one, other)
-        second = np.maximum(one, other)
+        first = np.minimum(left, other)
+        second = np.maximum(left, other)
         weight = round(unit_of(window) / distance)
-        found.append((first << 32 | second, np.full(first.size, weight, dtype=np.int64)))
-    return _summed(found)
+        pairs.append((first << 32 | second, np.full(first.size, weight, dtype=np.int64)))
+    return _summed(pairs)
 
 
 def _summed(parts: list[Counts]) -> Counts:
@@ -186,23 +186,22 @@ _LARGEST_ERROR = 10.0
 _DIVERGED = 10.0
 
 
-@algorithms.register("glove")
 class Glove(Algorithm):
     """Fit vectors to co-occurrence counts; settings have the names of the original program."""
 
     name: ClassVar[str] = "glove"
-    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
-    window: int = flag(10, "Context words on either side, within one note.", ge=1, le=1000)
-    min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int = flag(GLOVE_PASSES, "Passes over the word pairs.", ge=1, le=1000)
-    x_max: float = flag(
+    dim: int = setting(100, "Dimensions of a vector.", ge=2, le=2000)
+    window: int = setting(10, "Context words on either side, within one note.", ge=1, le=1000)
+    min_count: int = setting(1, "Words with fewer occurrences get no vector.", ge=1)
+    epochs: int = setting(GLOVE_PASSES, "Passes over the word pairs.", ge=1, le=1000)
+    x_max: float = setting(
         10.0, "Pairs with this count or more have weight 1.", gt=0, allow_inf_nan=False
     )
-    alpha: float = flag(
+    alpha: float = setting(
         0.75, "Rarer pairs have weight (count / x_max) to this power.", gt=0, allow_inf_nan=False
     )
-    eta: float = flag(0.05, "AdaGrad's initial learning rate.", gt=0, allow_inf_nan=False)
-    variant: Literal["pair", "single"] = flag(
+    eta: float = setting(0.05, "AdaGrad's initial learning rate.", gt=0, allow_inf_nan=False)
+    variant: Literal["pair", "single"] = setting(
         "pair", "Word and context vectors summed, or one vector per word."
     )
 
@@ -218,7 +217,9 @@ class Glove(Algorithm):
                 or training diverges.
         """
         if notes.split is not whole_note:
-            raise InputError("GloVe trains on whole notes only", hint="use --algorithm skipgram")
+            raise InputError(
+                "GloVe trains on whole notes only", hint="use vectors.algorithm=skipgram"
+            )
         counts = notes.counts
         n_words = int((counts.counts >= self.min_count).sum())
         ids = {word: row for row, word in enumerate(counts.words[:n_words])}
@@ -227,7 +228,7 @@ class Glove(Algorithm):
         if not pairs.size:
             raise InputError(
                 "no two words occur within a window of each other",
-                hint="pass more notes or a smaller --min-count",
+                hint="pass more notes or a smaller vectors.min_count",
             )
         matrix, loss = self._fitted(pairs, n_words, notes)
         meta = {

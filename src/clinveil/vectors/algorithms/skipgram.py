@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core import Doubles, Floats, InputError, Ints, at_most_cores
-from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
+from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting
 from clinveil.vectors.algorithms._steps import (
     PairSampling,
     SampledVectors,
@@ -46,7 +46,6 @@ _MOST_CENTRES = 512
 _CHUNK = 1 << 20  # words that are subsampled and trained on at a time
 
 
-@algorithms.register("skipgram")
 class Skipgram(Predicting):
     """Predict the context from a word."""
 
@@ -104,7 +103,9 @@ def train_skipgram(
             training = _Training(counts, inputs, plan, pool, max(1, unseen))
             if all(training.one_pass(ids, words, epoch, on_epoch) for epoch in range(plan.epochs)):
                 return training.model.outputs
-    raise InputError("skip-gram training diverged", hint="pass a smaller --window or --negative")
+    raise InputError(
+        "skip-gram training diverged", hint="pass a smaller vectors.window or vectors.negative"
+    )
 
 
 class _Training:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.models.leaveout import pdtp
 from clinveil.attacks.models.leaveout.data import (
     FINDINGS,
@@ -40,10 +40,10 @@ from clinveil.core import (
     InputError,
     Say,
     UsageError,
-    flag,
     group,
     private_text,
     save_array,
+    setting,
     write_findings,
 )
 from clinveil.lm import (
@@ -297,16 +297,15 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
 def refuse_too_long(hours: float, most: float) -> None:
     """Raise UsageError if the plan cannot finish in time."""
     if hours > most:
-        hint = f"use fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
+        hint = f"use fewer units, a smaller lm.size, or max_hours={max(0.1, hours * 1.5):.1f}"
         raise UsageError(
-            f"this would take about {hours:.2g} hours, more than --max-hours {most:g}", hint=hint
+            f"this would take about {hours:.2g} hours, more than max_hours {most:g}", hint=hint
         )
 
 
 AHEAD = 1_000  # tasks that wait for a worker
 
 
-@attacks.register("leaveout")
 class LeaveOneOut(Attack):
     """Train models with and without each of some patients and compare their probabilities (S-PDTP,
     paper C).
@@ -314,7 +313,9 @@ class LeaveOneOut(Attack):
 
     needs = frozenset({"training"})
     settings: LeaveOutSettings = group(LeaveOutSettings)
-    out: Path | None = flag(None, "Secret folder for the models; the same folder resumes a run.")
+    out: Path | None = setting(
+        None, "Secret folder for the models; the same folder resumes a run.", affects="call"
+    )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the audit on `PlainNotes`; except in closed form, writes models, tables of units and

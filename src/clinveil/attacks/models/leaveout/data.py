@@ -32,7 +32,6 @@ from clinveil.core import (
     Settings,
     UsageError,
     files_in,
-    flag,
     group,
     private_folder,
     private_text,
@@ -41,6 +40,7 @@ from clinveil.core import (
     remove,
     run_folder,
     save_array,
+    setting,
 )
 from clinveil.lm import (
     PRETRAINED,
@@ -157,7 +157,7 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator) -> list[list[int]]:
         groups.setdefault(patient, []).append(row)
     if len(groups) <= n:
         raise InputError(
-            f"{len(groups)} patients are too few to leave {n} out", hint="use smaller --units"
+            f"{len(groups)} patients are too few to leave {n} out", hint="use smaller units"
         )
     lengths = {name: sum(len(notes.texts[row]) for row in rows) for name, rows in groups.items()}
     order = sorted(groups, key=lambda name: (lengths[name], name))
@@ -173,7 +173,7 @@ def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) 
     free = sorted(set(notes.patients) - audited)
     if not free:
         raise InputError(
-            "no patient remains for validation", hint="use smaller --units, or --mode exact"
+            "no patient remains for validation", hint="use smaller units, or --mode exact"
         )
     wanted = max(1, round(len(set(notes.patients)) / 10))
     chosen = {free[i] for i in rng.permutation(len(free))[:wanted]}
@@ -224,25 +224,23 @@ class LeaveOutSettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    mode: Mode = flag("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
-    units: int = flag(30, "Patients to leave out, one at a time (paper: 30 notes).", ge=2)
-    reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
-    seeds: int = flag(
+    mode: Mode = setting("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
+    units: int = setting(30, "Patients to leave out, one at a time (paper: 30 notes).", ge=2)
+    reseeds: int = setting(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
+    seeds: int = setting(
         2, "Training seeds per left-out unit, across which the effect is measured.", ge=1
     )
-    from_text: bool = flag(False, "Also score by n-grams of notes generated with each model.")
-    prepared: bool = flag(False, "NOTES are in MedText form already.")
-    max_hours: float = flag(8.0, "Maximum estimated training time in hours.", gt=0)
+    from_text: bool = setting(False, "Also score by n-grams of notes generated with each model.")
+    prepared: bool = setting(False, "NOTES are in MedText form already.")
+    max_hours: float = setting(8.0, "Maximum estimated training time in hours.", gt=0)
 
     @model_validator(mode="after")
     def _can_be_left_out(self) -> Self:
         if self.lm.model == PRETRAINED:
             raise ValueError(f"lm.model {PRETRAINED} is for releases with synthetic.init only")
         if self.mode == "unigram" and self.from_text:
-            hint = "use --mode exact --model unigram"
-            raise ValueError(
-                f"--from-text is not available with --mode unigram (closed form): {hint}"
-            )
+            hint = "use mode=exact with lm.model=unigram"
+            raise ValueError(f"from_text is not available with mode=unigram (closed form): {hint}")
         return self
 
     def audit_recipe(self) -> Recipe | None:
@@ -261,12 +259,18 @@ def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> dict[s
     Raises UsageError for an inconsistent recipe.
     """
     recipe = settings.audit_recipe()
-    flat = settings.flat()
     words = settings.lm.word_vocabulary
-    own = {name: flat[name] for name in ("mode", "model", "units", "device")}
-    own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if words else "bytes"}
+    own: dict[str, Any] = {
+        "mode": settings.mode,
+        "model": settings.lm.model,
+        "units": settings.units,
+        "device": settings.lm.device,
+        "seed": seed,
+        "notes": _hash(notes),
+        "vocabulary": "words" if words else "bytes",
+    }
     size = "min_count" if words else "vocabulary_size"
-    own[size] = flat[size]
+    own[size] = getattr(settings.lm, size)
     own |= {
         name: value
         for name, value in (recipe.as_dict() if recipe else {}).items()
@@ -330,8 +334,9 @@ def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
         if name not in ADDED and spec.get(name) != recorded.get(name)
     ]
     if others:
-        flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
-        what = f"of other settings: {', '.join(flags)}" if recorded else "without recorded settings"
+        what = (
+            f"of other settings: {', '.join(others)}" if recorded else "without recorded settings"
+        )
         hint = "use another folder; --force removes the existing results, including models"
         raise UsageError(f"contains findings {what}", where=out.name, hint=hint)
 

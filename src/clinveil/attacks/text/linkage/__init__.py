@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.text.linkage.figures import Linked, combined, unprotected
 from clinveil.attacks.text.linkage.in_context import matchers_in_context
 from clinveil.attacks.text.linkage.matchers import (
@@ -36,7 +36,7 @@ from clinveil.attacks.text.linkage.shape import by_shape
 from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
 from clinveil.attacks.threats import Holding, Target, tagged
 from clinveil.channel import Channel
-from clinveil.core import Doubles, Finding, InputError, flag
+from clinveil.core import Doubles, Finding, InputError, setting
 from clinveil.stats import unmeasured
 from clinveil.vectors import Vectors
 
@@ -51,7 +51,6 @@ SHAPED: tuple[Target, ...] = ("note by its whole text", "note by ten words")
 _HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "stolen-vectors"}
 
 
-@attacks.register("linkage")
 class Linkage(Attack):
     """Find the person of each released note, among people with known information."""
 
@@ -59,21 +58,23 @@ class Linkage(Attack):
     optional = frozenset({"notes", "channel", "vectors"})
     on_release = True
     order = 450
-    match: str | None = flag(None, "Column that pairs both, or `patient`; default: the note ids.")
-    fragment: int = flag(
+    match: str | None = setting(
+        None, "Column that pairs both, or `patient`; default: the note ids."
+    )
+    fragment: int = setting(
         10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0
     )
-    top: int = flag(
+    top: int = setting(
         10, "Rank up to which the right candidate counts as found, in the detail.", ge=1
     )
-    most: int = flag(
+    most: int = setting(
         NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2
     )
-    own_vectors: bool = flag(True, "Also a recipient with shadow vectors.")
-    public_match: str = flag(
+    own_vectors: bool = setting(True, "Also a recipient with shadow vectors.")
+    public_match: str = setting(
         "patient", "Column that pairs the release with public texts, or `patient`.", min_length=1
     )
-    each: bool = flag(False, "Also report every matcher separately.")
+    each: bool = setting(False, "Also report every matcher separately.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack. `original` is the known information: the source notes or other texts.

@@ -162,7 +162,7 @@ def paired(
             keyed_note = (key, note.patient_id, note.text)
             sample.offer(note.note_id, partial(_same, keyed_note))
     if not sample.values:
-        hint = "pass the pairing column with --match, or the vault of the release with --vault"
+        hint = "pass the pairing column with attack.match, or the vault of the release with --vault"
         raise InputError("no released note has the id of a known text", hint=hint)
     texts_of = _texts(known, column, {key for key, _, _ in sample.values.values()}, limit, rng)
     notes = list(sample.values.values())
@@ -291,7 +291,7 @@ def _keyed(corpus: Corpus, column: str) -> Iterator[tuple[str, Note]]:
         except KeyError:
             raise InputError(
                 "the column to match by does not exist",
-                hint="pass a column of both files with --match",
+                hint="pass a column of both files with attack.match",
             ) from None
 
 

@@ -13,13 +13,13 @@ from pydantic import create_model
 from clinveil.api import INPUTS, AttackInput, NoteRoles, context_of, inputs_of
 from clinveil.attacks import Attack, attacks
 from clinveil.cli.command import Command, Run
-from clinveil.cli.groups import PACKAGE, Group, Parsed
+from clinveil.cli.groups import Commands, Entry, Group, Parsed
 from clinveil.cli.options import MeasureSettings
 from clinveil.cli.progress import say
-from clinveil.core import WORKERS, Registry, group
+from clinveil.core import WORKERS, group
 
 # Attacks that a release runs, or that are part of another command.
-OF_RELEASES = frozenset({"inversion", "identifiers", "uniqueness", "adversary-suite"})
+OF_RELEASES = frozenset({"identifiers", "uniqueness", "adversary-suite"})
 
 
 def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:
@@ -73,19 +73,18 @@ def _signature(given: Mapping[str, AttackInput], optional: frozenset[str]) -> Si
     return Signature(parameters)
 
 
-class AttackCommands(Registry[Parsed]):
-    """The commands of the group, and a generated command for each other attack."""
+class AttackCommands(Commands):
+    """The commands below, and a generated command for each other attack."""
 
     def names(self) -> tuple[str, ...]:
         """Return all names."""
-        known = {*super().names(), *attacks.names()} - (OF_RELEASES - self.ours())
-        return (*(name for name in self._first if name in known), *sorted(known - {*self._first}))
+        known = {*self.paths, *attacks.names()} - OF_RELEASES
+        return (*ORDER, *sorted(known - {*ORDER}))
 
-    def get(self, name: str) -> Parsed:
-        """Return a command. Raises UsageError with all names for an unknown one."""
-        if name not in super().names() and name in attacks.names():
-            return attack_command(name, attacks.get(name))
-        return super().get(name)
+    def _load(self, name: str) -> Parsed:
+        if name in self.paths:
+            return super()._load(name)
+        return attack_command(name, attacks.get(name))
 
 
 ORDER = (
@@ -98,8 +97,36 @@ ORDER = (
     "leaveout",
     "membership",
 )
-HELP = (
+GROUP = Group(
     "Attack notes, word vectors or language models before release; compare with chance and a"
-    " control."
+    " control.",
+    AttackCommands(
+        "attack command",
+        {
+            "canaries": Entry(
+                "attack.canaries:canaries",
+                "Plant invented secrets in a copy of the training notes and measure exposure.",
+            ),
+            "inference": Entry(
+                "attack.inference:inference",
+                "Predict an attribute of patients from their released notes.",
+            ),
+            "inversion": Entry(
+                "attack.inversion:inversion",
+                "Measure how many released words an attacker recovers.",
+            ),
+            "leaveout": Entry(
+                "attack.leaveout:leaveout",
+                "Measure how much predictions depend on one patient (S-PDTP, paper C).",
+            ),
+            "linkage": Entry(
+                "attack.linkage:linkage",
+                "Link released notes to patients of whom some text is known.",
+            ),
+            "membership": Entry(
+                "attack.membership:membership",
+                "Infer which notes a language model was trained on.",
+            ),
+        },
+    ),
 )
-Group("attack", HELP, AttackCommands("attack command", f"{PACKAGE}.attack", first=ORDER))

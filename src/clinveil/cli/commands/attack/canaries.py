@@ -13,7 +13,7 @@ from numpy.random import default_rng
 from clinveil.attacks import Canaries, Context
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core import UsageError, flag, group, need_torch
+from clinveil.core import UsageError, group, need_torch, setting
 from clinveil.corpus import open_corpus
 from clinveil.lm import ModelSettings, read_notes
 
@@ -22,10 +22,12 @@ class CanarySettings(MeasureSettings):
     """Settings of `clinveil attack canaries`."""
 
     lm: ModelSettings = group(ModelSettings)
-    workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
-    each: int = flag(5, "Canaries per family and number of repeats.", ge=1)
-    repeats: tuple[int, ...] = flag((1, 2, 4, 8, 16), "Times that a canary is planted; repeatable.")
-    prepared: bool = flag(False, "NOTES are in MedText form already.")
+    workers: int = setting(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
+    each: int = setting(5, "Canaries per family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = setting(
+        (1, 2, 4, 8, 16), "Times that a canary is planted; repeatable."
+    )
+    prepared: bool = setting(False, "NOTES are in MedText form already.")
 
 
 @command("attack canaries", CanarySettings, flags="seed", findings=True)
@@ -40,7 +42,7 @@ def canaries(
     """
     how = run.settings
     if not how.repeats or min(how.repeats) < 1:
-        raise UsageError("--repeats must be 1 or more")
+        raise UsageError("repeats must be 1 or more")
     if how.lm.neural:
         need_torch()
     read = read_notes(open_corpus(notes, how.notes).without_markup(), prepared=how.prepared)

@@ -11,7 +11,7 @@ from clinveil.attacks import Context, Linkage
 from clinveil.channel import load_channel
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core import WORKERS, flag, group
+from clinveil.core import WORKERS, group, setting
 from clinveil.corpus import open_corpus
 from clinveil.releases import source_notes
 from clinveil.vectors import load_vectors
@@ -35,7 +35,7 @@ class LinkageSettings(MeasureSettings):
     """Settings of `clinveil attack linkage`."""
 
     attack: Linkage = group(Linkage)
-    known_text: str | None = flag(
+    known_text: str | None = setting(
         None, "Column of the known text, if it differs (default: guessed).", min_length=1
     )
     workers: int = WORKERS

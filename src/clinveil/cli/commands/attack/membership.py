@@ -11,7 +11,7 @@ from numpy.random import default_rng
 from clinveil.attacks import MODEL, RELEASED, as_words, infer_membership, model_of_text
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core import DEVICE, Finding, UsageError, flag
+from clinveil.core import DEVICE, Finding, UsageError, setting
 from clinveil.corpus import open_corpus
 from clinveil.lm import LanguageModel, PlainNotes, keeps_layout, load_model, read_notes
 from clinveil.releases import sides_of_model
@@ -45,8 +45,8 @@ Reference = Annotated[
 class MembershipSettings(MeasureSettings):
     """Settings of `clinveil attack membership`."""
 
-    prepared: bool = flag(False, "All notes are in MedText form already.")
-    most: int = flag(2_000, "Maximum notes per side, from a random sample of patients.", ge=20)
+    prepared: bool = setting(False, "All notes are in MedText form already.")
+    most: int = setting(2_000, "Maximum notes per side, from a random sample of patients.", ge=20)
     device: str = DEVICE
 
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from clinveil.cli.command import Command, Run
-from clinveil.cli.groups import PACKAGE, Group, Parsed
+from clinveil.cli.groups import Commands, Entry, Group, Parsed
 from clinveil.cli.progress import say
-from clinveil.core import Registry
 from clinveil.utility import Evaluation, EvaluationInput
 from clinveil.utility.evaluations import evaluations
 
@@ -56,23 +55,32 @@ def _parameter(name: str, one: EvaluationInput) -> Parameter:
     )
 
 
-class EvaluateCommands(Registry[Parsed]):
-    """A generated command for each registered evaluation."""
+class EvaluateCommands(Commands):
+    """A generated command for each evaluation."""
 
-    def names(self) -> tuple[str, ...]:
-        """Return all names."""
-        return tuple(dict.fromkeys((*evaluations.names(), *super().names())))
-
-    def module(self, name: str) -> str | None:
-        """Return the file of an evaluation, whose first line is the summary of its command."""
-        return evaluations.module(name) or super().module(name)
-
-    def get(self, name: str) -> Parsed:
-        """Return a command. Raises UsageError with all names for an unknown one."""
-        if name in evaluations.names():
-            return evaluate_command(name, evaluations.get(name))
-        return super().get(name)
+    def _load(self, name: str) -> Parsed:
+        return evaluate_command(name, evaluations.get(name))
 
 
-HELP = "Measure the utility of protected notes or of vectors trained on them."
-Group("evaluate", HELP, EvaluateCommands("evaluate command", f"{PACKAGE}.evaluate"))
+GROUP = Group(
+    "Measure the utility of protected notes or of vectors trained on them.",
+    EvaluateCommands(
+        "evaluate command",
+        {
+            "transfer": Entry("", "Train on a release and test on real notes."),
+            "similarity": Entry(
+                "", "Compare word vectors with human scores of word pairs (papers A, C)."
+            ),
+            "classification": Entry(
+                "", "Compare classifiers on original and protected notes (paper A)."
+            ),
+            "perplexity": Entry("", "Measure how well a language model predicts real notes."),
+            "deidentification": Entry(
+                "", "Measure recall of identifiers on gold spans or invented notes."
+            ),
+            "agreement": Entry(
+                "", "Measure the agreement of two reviewers (clinveil review --reviewer)."
+            ),
+        },
+    ),
+)

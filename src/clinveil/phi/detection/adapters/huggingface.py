@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core import InputError, MissingExtra
-from clinveil.phi.detection.adapter import PREFIX, Adapter, Prediction, adapters
+from clinveil.phi.detection.adapter import PREFIX, Adapter, Prediction
 
 MAX_TOKENS = 512  # maximum tokens per window
 _WINDOWS = 8  # per batch
@@ -72,8 +72,12 @@ class _Classifier:
                 ).logits
             scores, labels = (values.tolist() for values in logits.softmax(-1).max(-1))
             for window, offsets in enumerate(read["offset_mapping"][first : first + _WINDOWS]):
-                for at, (start, end) in enumerate(offsets):
-                    token = (min(at, len(offsets) - 1 - at), labels[window][at], scores[window][at])
+                for index, (start, end) in enumerate(offsets):
+                    token = (
+                        min(index, len(offsets) - 1 - index),
+                        labels[window][index],
+                        scores[window][index],
+                    )
                     if start < end and token > best.get((start, end), (-1,)):
                         best[start, end] = token
         return best
@@ -121,4 +125,4 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
     return torch, tokenizer, model.eval()
 
 
-adapters.register("huggingface")(Adapter(_Classifier))
+HUGGINGFACE = Adapter("huggingface", _Classifier)

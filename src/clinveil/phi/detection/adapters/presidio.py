@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core import InputError, MissingExtra
-from clinveil.phi.detection.adapter import Adapter, Prediction, adapters
+from clinveil.phi.detection.adapter import Adapter, Prediction
 
 MIN_SCORE = 0.4
 REGIONS = ("US", "CA", "GB")
@@ -113,4 +113,4 @@ def _blank(spacy: Any) -> Any:
     return language
 
 
-adapters.register("presidio")(Adapter(_Analyzer, needs_path=False))
+PRESIDIO = Adapter("presidio", _Analyzer, needs_path=False)

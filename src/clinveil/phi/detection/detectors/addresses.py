@@ -10,7 +10,7 @@ import re
 
 from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
 from clinveil.phi.detection.borders import ALONE_BEGIN, BEGIN, CODE_BEGIN, CODE_END, END, WORD_END
-from clinveil.phi.detection.detector import Rule, RuleDetector, detectors, words
+from clinveil.phi.detection.detector import Rule, RuleDetector, words
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
 from clinveil.phi.detection.letter_case import AnyCase
@@ -96,11 +96,11 @@ def _is_city(match: re.Match[str], note: NoteView) -> bool:
     """Accept a place that is not a state and not an ordinary word; cities of the list may be
     words.
     """
-    place = " ".join(match["phi"].split())
-    if place.lower() in _WIDE:
+    town = " ".join(match["phi"].split())
+    if town.lower() in _WIDE:
         return False
-    return place in _CITIES or not any(
-        lexical_classes(part) & (LexicalClass.WORD | LexicalClass.EPONYM) for part in place.split()
+    return town in _CITIES or not any(
+        lexical_classes(part) & (LexicalClass.WORD | LexicalClass.EPONYM) for part in town.split()
     )
 
 
@@ -133,22 +133,22 @@ def _is_origin(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
-    place = " ".join(match["phi"].split())
-    if place in _CITIES:
+    town = " ".join(match["phi"].split())
+    if town in _CITIES:
         return True
     return match["state"] not in _DOUBTFUL and _is_city(match, note)
 
 
 def _known_city(match: re.Match[str], note: NoteView) -> bool:
-    place = " ".join(match["phi"].split())
-    if not any(" ".join(place.split()[:count]) in _CITIES for count in (1, 2, 3)):
+    town = " ".join(match["phi"].split())
+    if not any(" ".join(town.split()[:count]) in _CITIES for count in (1, 2, 3)):
         return False
     owner, following = re.findall(
         r"\A('s)?\s*([a-z]*)", note.plain[match.end("phi") : match.end("phi") + 30]
     )[0]
-    if any(part.lower() in word_list("eponym_nouns") for part in place.split()[1:]):
+    if any(part.lower() in word_list("eponym_nouns") for part in town.split()[1:]):
         return False
-    if owner and lexical_classes(place) & LexicalClass.EPONYM:  # died of Huntington's
+    if owner and lexical_classes(town) & LexicalClass.EPONYM:  # died of Huntington's
         return False
     return following not in word_list("eponym_nouns") | {
         "study",
@@ -600,4 +600,4 @@ RULES = (
     ),
 )
 
-detectors.register("addresses")(AnyCase(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail)))
+ADDRESSES = AnyCase(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail))

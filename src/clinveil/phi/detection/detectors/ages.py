@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 
 from clinveil.phi.detection.age_limit import can_be_over_89, full_year, note_year
 from clinveil.phi.detection.borders import BEGIN, WORD_BEGIN, WORD_END
-from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector, before
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import FAR, Anchor
 
@@ -220,4 +220,4 @@ RULES = (
     ),
 )
 
-detectors.register("ages")(RuleDetector("ages", RULES))
+AGES = RuleDetector("ages", RULES)

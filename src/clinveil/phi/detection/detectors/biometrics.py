@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector
 from clinveil.phi.matching.anchors import FAR, Anchor
 
 _PRINT = re.compile(
@@ -44,4 +44,4 @@ RULES = (
         ),
     ),
 )
-detectors.register("biometrics")(RuleDetector("biometrics", RULES))
+BIOMETRICS = RuleDetector("biometrics", RULES)

@@ -25,7 +25,7 @@ from clinveil.phi.detection.borders import (
     WORD_BEGIN,
     WORD_END,
 )
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import Anchor
 
@@ -658,4 +658,4 @@ RULES = (
     ),
 )
 
-detectors.register("dates")(RuleDetector("dates", RULES))
+DATES = RuleDetector("dates", RULES)

@@ -9,7 +9,7 @@ import re
 
 from clinveil.lexicons import is_word
 from clinveil.phi.detection.borders import BEGIN, CODE_BEGIN
-from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector, before
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import FAR, Anchor
 
@@ -148,4 +148,4 @@ RULES = (
     ),
 )
 
-detectors.register("emails-urls")(RuleDetector("emails_urls", RULES))
+EMAILS_URLS = RuleDetector("emails_urls", RULES)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from clinveil.core import Span
-from clinveil.phi.detection.detector import detectors, words
+from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.note import NoteView
 
 # Type of a field: the label of its first component, or a key of `_COMPONENTS`.
@@ -125,4 +125,4 @@ def _pieces(text: str, separator: str, start: int) -> Iterator[tuple[int, str]]:
         start += len(piece) + 1
 
 
-detectors.register("hl7")(_Segments())
+HL7 = _Segments()

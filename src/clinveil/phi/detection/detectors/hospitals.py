@@ -13,7 +13,7 @@ from clinveil.lexicons import (
     surnames,
     word_list,
 )
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, words
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import FAR, Anchor
@@ -172,9 +172,9 @@ def _by_name(match: re.Match[str], note: NoteView) -> bool:
     lead = before(match, note, 24)
     kind = pieces[-1]
     if kind in ("Medical", "General", "Health", "Surgery"):
-        place = re.search(r"(?:\b(?:at|from|to|in|by)|hospital:|under)\s(?:the\s)?$", lead)
+        preposition = re.search(r"(?:\b(?:at|from|to|in|by)|hospital:|under)\s(?:the\s)?$", lead)
         return (
-            bool(place)
+            bool(preposition)
             and not _only_kind([piece.lower() for piece in pieces[:-1]])
             and pieces[0].lower() not in _WARDS
         )
@@ -546,4 +546,4 @@ RULES = (
         ),
     ),
 )
-detectors.register("hospitals")(AnyCase(RuleDetector("hospitals", RULES)))
+HOSPITALS = AnyCase(RuleDetector("hospitals", RULES))

@@ -9,7 +9,7 @@ import re
 from functools import partial
 
 from clinveil.phi.detection.borders import CODE_BEGIN, CODE_END, END
-from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import Anchor
 
@@ -149,4 +149,4 @@ RULES = (
     ),
 )
 
-detectors.register("keyed-fields")(RuleDetector("keyed_fields", RULES))
+KEYED_FIELDS = RuleDetector("keyed_fields", RULES)

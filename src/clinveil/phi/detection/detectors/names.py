@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinveil.core import Span
-from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.names import fields
 from clinveil.phi.detection.names.cues import credentials, cues
 from clinveil.phi.detection.names.kinds import is_organised, label_of
@@ -82,4 +81,4 @@ class _NamesDetector:
             yield note.span(start, end, "NAME", self.name, 0.9, why)
 
 
-detectors.register("names")(_NamesDetector())
+NAMES = _NamesDetector()

@@ -13,7 +13,7 @@ from clinveil.phi.detection.borders import (
     WHOLE_END,
     WORD_BEGIN,
 )
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import FAR, Anchor
 
@@ -161,4 +161,4 @@ RULES = (
     ),
 )
 
-detectors.register("phones")(RuleDetector("phones", RULES))
+PHONES = RuleDetector("phones", RULES)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 
 from clinveil.core import Span
-from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import Anchor
 from clinveil.phi.matching.matcher import matcher
@@ -176,4 +175,4 @@ def _cells(
     yield start, end
 
 
-detectors.register("tables")(_Tables())
+TABLES = _Tables()

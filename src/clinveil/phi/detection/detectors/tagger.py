@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clinveil.core import Span, UsageError
+from clinveil.core import Span
 from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
-from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
+from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.kinds import fills_section, is_phrase, is_term, label_of
 from clinveil.phi.detection.names.mentions import SAYS
@@ -24,7 +24,6 @@ from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, Word
 
 if TYPE_CHECKING:
-    from clinveil.phi.settings import PhiSettings
     from clinveil.phi.tagger.tag import Hit, Tagger
 
 
@@ -107,7 +106,7 @@ class TaggerDetector:
         return labels | {"CITY", "HOSPITAL"} if "NAME" in labels else labels
 
     def tagger(self) -> Tagger:
-        """Return the model, loaded on first use."""
+        """Return the model, loaded on first use. Raises InputError for an invalid model file."""
         return _read(self.model)
 
     def suspect(self, note: NoteView) -> Iterator[Span]:
@@ -123,8 +122,12 @@ class TaggerDetector:
         hits = [_trimmed(note, hit) for hit in self.tagger().hits(note.tokens, threshold)]
         state = NameState(note)
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
-        for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
-            if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, beside):
+        for hit, *gaps_around in zip(hits, gaps, gaps[1:], strict=False):
+            if (
+                hit.label != "NAME"
+                or threshold is not None
+                or not _is_term(state, hit, gaps_around)
+            ):
                 label = _label(state, hit) if hit.label == "NAME" else hit.label
                 yield note.span(hit.start, hit.end, label, self.name, hit.probability, why="tagger")
 
@@ -150,7 +153,7 @@ def _label(state: NameState, hit: Hit) -> str:
     return "NAME" if _has_cue(state, first, end, _STRONG_CUES) else label_of(state, first, end)
 
 
-def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
+def _is_term(state: NameState, hit: Hit, gaps_around: list[str]) -> bool:
     """Return whether a hit is rather a code, a test, a device, a drug or a common word than a name.
 
     A word that may be one of these counts only next to a second cue: a title, a relative, a
@@ -162,15 +165,21 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     if first == end or _is_code(state, hit) or _is_surely_term(state, hit, first, end):
         return True
     run = state.words[first:end]
-    near = [gap for gap in beside if len(gap) < _NEAR]
+    near = [gap for gap in gaps_around if len(gap) < _NEAR]
     if near and not (all(map(_SEPARATES.search, near)) and state.terse(first)):
         return False
     if _has_cue(state, first, end, _STRONG_CUES):
         return False
     if not any(word.capital for word in run) and not state.mostly_small:
         # In a text with capitals, only a usual first name.
-        given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
-        return hit.probability < _CERTAIN or not given or _is_small_word(state, first, run[0])
+        has_usual_given = any(
+            word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run
+        )
+        return (
+            hit.probability < _CERTAIN
+            or not has_usual_given
+            or _is_small_word(state, first, run[0])
+        )
     if is_term(state, first, end):
         return True
     if len(run) == 1 and _is_word_in_context(state, first, run[0]):
@@ -356,24 +365,6 @@ def _only_eponyms(run: list[Word]) -> bool:
     return bool(eponyms) and all(word.ordinary for word in odd if word not in eponyms)
 
 
-def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
-    """Return all detectors with the configured tagger, or without one.
-
-    Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid
-    model file.
-    """
-    if settings.tagger and settings.no_tagger:
-        raise UsageError("settings no_tagger and tagger exclude each other")
-    others = tuple(
-        detector for detector in all_detectors() if not isinstance(detector, TaggerDetector)
-    )
-    if settings.no_tagger:
-        return others
-    chosen = TaggerDetector(settings.tagger)
-    _read(chosen.model)  # fail here, not in a worker
-    return (*others, chosen)
-
-
 @lru_cache(maxsize=8)
 def _read(model: Path | None) -> Tagger:
     from clinveil.phi.tagger.model import load_tagger, own_tagger
@@ -382,4 +373,4 @@ def _read(model: Path | None) -> Tagger:
     return Tagger(own_tagger() if model is None else load_tagger(model))
 
 
-detectors.register("tagger")(TaggerDetector())
+TAGGER = TaggerDetector()

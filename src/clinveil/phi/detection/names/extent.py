@@ -124,10 +124,10 @@ class Extent(Pairs):
             return False
         if _CLEAN.match(self.text, word.end):
             return True
-        more = index == first + 1 and re.match(
+        continues = index == first + 1 and re.match(
             r"[ \t]{1,3}[A-Z]", self.text[word.end : word.end + 4]
         )
-        if more and self._word_ends_name(first, index + 1, trust):
+        if continues and self._word_ends_name(first, index + 1, trust):
             return True
         if word.shouted:
             titled = trust is Trust.TITLE and _THEN_VERB.match(self.text, word.end)

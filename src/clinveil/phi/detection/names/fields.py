@@ -184,11 +184,14 @@ def headers(state: NameState) -> Iterator[tuple[int, int]]:
     for match in _HEADER.finditer(state.text):
         start, end = word_run(state.note, *match.span("phi"))
         text = state.text
-        found = state.words[start:end]
-        beside = "".join(
-            text[w.start - 1 : w.start] + text[w.end : w.end + 2].strip("-")[:1] for w in found
+        words_of_run = state.words[start:end]
+        signs_around = "".join(
+            text[w.start - 1 : w.start] + text[w.end : w.end + 2].strip("-")[:1]
+            for w in words_of_run
         )
-        if _named(state, start, end) and not any(map(str.isdigit, beside)):  # not `BRCA1, CYP2D6`
+        if _named(state, start, end) and not any(
+            map(str.isdigit, signs_around)
+        ):  # not `BRCA1, CYP2D6`
             yield start, end
 
 
@@ -205,8 +208,8 @@ def people_with_dates(state: NameState) -> Iterator[tuple[int, int]]:
         run = list(capitals(state.note, end - 1))
         if not end:
             continue
-        beside = state.text[state.words[end - 1].end : match.start()].strip() in ("", '"', "'")
-        if beside and len(run) > 1 and texts[run[0]].isupper() == texts[end - 1].isupper():
+        is_quoted = state.text[state.words[end - 1].end : match.start()].strip() in ("", '"', "'")
+        if is_quoted and len(run) > 1 and texts[run[0]].isupper() == texts[end - 1].isupper():
             yield run[0], end
 
 

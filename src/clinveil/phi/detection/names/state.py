@@ -268,8 +268,8 @@ class NameState:
         after = _SENTENCE_END.search(self.text, offset, high)
         sentence = slice(
             *(
-                bisect_left(self.words.starts, at)
-                for at in (start, after.start() if after else high)
+                bisect_left(self.words.starts, offset_of_word)
+                for offset_of_word in (start, after.start() if after else high)
             )
         )
         words = zip(self.words.classes[sentence], self.words.lowers[sentence], strict=True)

@@ -129,7 +129,7 @@ def _given_names(name: str) -> list[str]:
         return forms[1][:1]
     if len(parts) == 1:
         return forms[0][:1]
-    return [own[0] for own in forms if len(own) > 1]
+    return [words_of_form[0] for words_of_form in forms if len(words_of_form) > 1]
 
 
 def by_ending_given(form: str) -> Role:
@@ -159,7 +159,7 @@ class NameSurrogates:
         self._patient_id = patient_id
         self._note = note
         self._name = patient.name if patient else ()
-        self._own = name_forms(self._name)
+        self._known_forms = name_forms(self._name)
         self._first = _parts(self._name[0]) if self._name else set()
         self._last = _parts(self._name[-1]) if len(self._name) > 1 else set()
         self._cache: dict[str, str] = {}
@@ -212,13 +212,13 @@ class NameSurrogates:
     def form(self, word: str) -> str:
         """Return the normalised form that a word represents, after correction of misspellings."""
         form = name_form(word)
-        return own_form(word, self._own) or self._note.spelling(
+        return own_form(word, self._known_forms) or self._note.spelling(
             usual_spelling(_GLUED.sub("", form))
         )
 
     def knows(self, form: str) -> bool:
         """Return whether a name of the patient or of the note has this form."""
-        return form in self._own or form in self._note.counts
+        return form in self._known_forms or form in self._note.counts
 
     def initial(self, letter: str, *, family: bool = False) -> str:
         """Return the new initial of a single letter."""
@@ -252,7 +252,7 @@ class NameSurrogates:
         string.
         """
         form = name_form(word)
-        if form in self._own or form in self._last or not nicknames().get(form):
+        if form in self._known_forms or form in self._last or not nicknames().get(form):
             return ""
         full = _full_name(
             form, tuple(sorted(name for name in nicknames()[form] if self.knows(name)))
@@ -260,14 +260,16 @@ class NameSurrogates:
         if not full or role_of(form) == "family":
             return ""
         drawn = self._drawn(full, None)
-        shorts = sorted(nicknames().get(drawn.lower(), frozenset()) - self._own - {form})
+        shorts = sorted(nicknames().get(drawn.lower(), frozenset()) - self._known_forms - {form})
         return next(
             (short for short in shorts if len(short) < len(drawn)),
             drawn if drawn.lower() != form else "",
         )
 
     def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
-        return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
+        return _draw(
+            self._key, self._patient_id, self._known_forms, role or self.role(form), form, written
+        )
 
     def role(self, form: str) -> Role:
         """Return the role: surname, or first name of a gender."""
@@ -284,10 +286,10 @@ def _full_name(form: str, known: tuple[str, ...]) -> str:
     """Return the full name of a nickname: a known one, or else the most frequent longer one; empty
     for a full name.
     """
-    given = all_given_names()
+    given_names = all_given_names()
     full = [name for name in known or sorted(nicknames()[form]) if len(name) > len(form)]
-    best = max(full, key=lambda name: given.get(name, 0.0), default="")
-    return best if known or given.get(best, 0.0) > _FULL * given.get(form, 0.0) else ""
+    best = max(full, key=lambda name: given_names.get(name, 0.0), default="")
+    return best if known or given_names.get(best, 0.0) > _FULL * given_names.get(form, 0.0) else ""
 
 
 @lru_cache(maxsize=1 << 12)  # most names occur several times in a note

@@ -221,9 +221,9 @@ def own_word(text: str) -> str:
     """Return the word that an institution shares with its short form: `riverside` of Riverside
     Community Hospital.
     """
-    own = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", text.lower())
-    own = [_LONG_FORMS.get(word, word).removesuffix("'s") for word in own]
-    return next((word for word in own if word not in _SHARED), text)
+    written_words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", text.lower())
+    written_words = [_LONG_FORMS.get(word, word).removesuffix("'s") for word in written_words]
+    return next((word for word in written_words if word not in _SHARED), text)
 
 
 def _initials(text: str) -> str:

@@ -74,8 +74,8 @@ class Pool:
         """
         if not self.names:
             return None
-        at = bisect_left(self.names, original)
-        index = at if at < len(self.names) and self.names[at] == original else None
+        rank = bisect_left(self.names, original)
+        index = rank if rank < len(self.names) and self.names[rank] == original else None
         start = self._ends[index - 1] if index else 0.0
         width = self._ends[index] - start if index is not None else 0.0
         position = stream.uniform() * (self._ends[-1] - width)
@@ -137,8 +137,8 @@ def culture_of(form: str, role: Role) -> str:
     table = surnames() if role == "family" else all_given_names()
     containing = [
         name
-        for name, own in _cultures().items()
-        if form in own[role] or (role != "family" and form in own["given"])
+        for name, culture in _cultures().items()
+        if form in culture[role] or (role != "family" and form in culture["given"])
     ]
     # European lists contain names of immigrants: a name that other lists also have is attributed to
     # those.
@@ -272,10 +272,10 @@ def listed(form: str) -> bool:
 @lru_cache(maxsize=1 << 12)
 def role_of(form: str) -> Role | None:
     """Return the role of a listed name, or None."""
-    given = all_given_names().get(form, 0.0)
+    share = all_given_names().get(form, 0.0)
     family = surnames().get(form, 0.0)
-    if given > 0.0 or family > 0.0 or form in surnames():
-        return gender(form) if given > family else "family"
+    if share > 0.0 or family > 0.0 or form in surnames():
+        return gender(form) if share > family else "family"
     if form in all_given_names() or (form in world_given() and form not in world_surnames()):
         return gender(form)
     return "family" if form in world_surnames() else None

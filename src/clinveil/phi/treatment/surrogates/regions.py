@@ -118,8 +118,8 @@ def telephone(key: Key, patient_id: str, original: str) -> str | None:
     written = "".join(next(new) if character.isdigit() else character for character in body)
     if extension is None:
         return written
-    own = "".join(character for character in extension[0] if character.isdigit())
-    return written + extension[0].replace(own, other_number(key, patient_id, own) or "")
+    digits = "".join(character for character in extension[0] if character.isdigit())
+    return written + extension[0].replace(digits, other_number(key, patient_id, digits) or "")
 
 
 def _local(stream: Stream) -> str:

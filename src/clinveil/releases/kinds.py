@@ -1,0 +1,52 @@
+"""The kinds of release by name, and which settings apply to which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Protocol
+
+from clinveil.core import Members, Settings, UsageError
+
+
+class ReleaseKind(Protocol):
+    """What settings read of a kind of release; the members are `producer.Producer`s."""
+
+    @property
+    def settings(self) -> frozenset[type[Settings]]:
+        """Classes of settings of this kind that not all kinds have."""
+        ...
+
+    def floor(self, patients: int) -> int:
+        """Return the patient floor of `--min-patients auto` for this many patients."""
+        ...
+
+
+producers: Members[ReleaseKind] = Members(
+    "release kind",
+    {
+        "obfuscated": "clinveil.releases.producers.obfuscated:OBFUSCATED",
+        "deidentified": "clinveil.releases.producers.deidentified:DEIDENTIFIED",
+        "synthetic": "clinveil.releases.producers.synthetic:SYNTHETIC",
+    },
+)
+"""All kinds of release by name."""
+
+
+@cache
+def kinds_with(owners: tuple[type[Settings], ...]) -> tuple[str, ...]:
+    """Return the kinds that have a setting of these owners (`Setting.owners`).
+
+    The innermost class that some kind names decides; a setting without one is of every kind.
+    """
+    for owner in reversed(owners):
+        if kinds := tuple(name for name, producer in producers if owner in producer.settings):
+            return kinds
+    return producers.names()
+
+
+def other_kind(written: str, kinds: Sequence[str], kind: str, where: str = "") -> UsageError:
+    """Return the error for a setting that does not apply to a kind of release."""
+    *most, last = kinds
+    named = f"{', '.join(most)} or {last}" if most else last
+    return UsageError(f"{written} applies to kind {named}, not to kind {kind}", where=where)
