@@ -24,7 +24,7 @@ class PlainModel:
     Args:
         notes: words and sentence ends of each note. patients, labels: of each note. vocabulary:
             words of the model, others interrupt.
-        floor: patients that must share an n-gram. classes: of the vocabulary and of sentence ends.
+        floor: patients that must share an n-gram.
     """
 
     def __init__(
@@ -34,11 +34,7 @@ class PlainModel:
         labels: Sequence[str],
         vocabulary: Sequence[str],
         floor: int,
-        classes: Sequence[int],
     ) -> None:
-        self.class_of = dict(zip([*vocabulary, STOP], classes, strict=True))
-        after_class: Counter[tuple[int, str]] = Counter()
-        class_holders: dict[tuple[int, str], set[str]] = defaultdict(set)
         self.vocabulary = list(vocabulary)
         known = {*vocabulary, STOP}
         counts: Counter[Words] = Counter()
@@ -55,10 +51,6 @@ class PlainModel:
                     if len(ngram) == order and set(ngram) <= known:
                         counts[ngram] += 1
                         holders[ngram].add(patient)
-                before = padded[i - 1] if i else ""
-                if i and {before, word} <= known:
-                    after_class[self.class_of[before], word] += 1
-                    class_holders[self.class_of[before], word].add(patient)
                 if word in known - {STOP}:
                     of_label[label][word] += 1
                     users[label, word].add(patient)
@@ -68,26 +60,23 @@ class PlainModel:
             if len(ngram) > 1 and len(holders[ngram]) >= floor:
                 # A sentence end is a context, and never drawn.
                 self.next[ngram[:-1]][ngram[-1]] = 0 if ngram[-1] == STOP else count
-        self.next_of_class: dict[int, dict[str, int]] = defaultdict(dict)
-        for (number, word), count in after_class.items():
-            if len(class_holders[number, word]) >= floor:
-                self.next_of_class[number][word] = 0 if word == STOP else count
         total = sum(self.unigram.values())
+        self.factors: dict[str, dict[str, float]] = {}
+        for label, patients_of in having.items():
+            if len(patients_of) < 4 * floor:
+                continue
+            used = {w for w in vocabulary if len(users[label, w]) >= floor}
+            own = sum(of_label[label][w] for w in used)
+            every = sum(self.unigram[w] for w in used)
+            self.factors[label] = {w: 1.0 for w in vocabulary} | {
+                w: float(
+                    np.clip(
+                        (of_label[label][w] / own / (self.unigram[w] / every)) ** 0.7, 0.25, 4.0
+                    )
+                )
+                for w in used
+            }
         self._total = total
-        few = {label for label, patients_of in having.items() if len(patients_of) < 4 * floor}
-        self.factors = {
-            label: self._factors_of(words, {w for w in vocabulary if len(users[label, w]) >= floor})
-            for label, words in of_label.items()
-            if label not in few
-        }
-
-    def _factors_of(self, counts: Mapping[str, int], used: set[str]) -> dict[str, float]:
-        own = sum(counts[w] for w in used)
-        every = sum(self.unigram[w] for w in used)
-        ratios = {w: counts[w] / own / (self.unigram[w] / every) for w in used}
-        return {w: 1.0 for w in self.vocabulary} | {
-            w: float(np.clip(ratio**0.7, 0.25, 4.0)) for w, ratio in ratios.items()
-        }
 
     def levels(self, before: Words) -> tuple[list[tuple[float, dict[str, float]]], float]:
         """Weight and shares of each known context, the longest first, and the weight of single
@@ -95,8 +84,8 @@ class PlainModel:
         """
         found = []
         rest = 1.0
-        of_class = self.next_of_class.get(self.class_of[before[-1]], {})
-        for after in (self.next.get(before[-2:], {}), self.next.get(before[-1:], {}), of_class):
+        for order in (2, 1):
+            after = self.next.get(before[-order:], {})
             if n := sum(after.values()):
                 weight = n / (n + 2 * len(after.keys() - {STOP}))
                 found.append((weight, {w: c / n for w, c in after.items()}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +48,8 @@ def channel(tmp_path_factory: pytest.TempPathFactory) -> Channel:
 
 
 @pytest.fixture(scope="module")
-def plain(channel: Channel) -> PlainModel:
-    """The same model, counted with dictionaries; its classes are those of the package."""
+def plain() -> PlainModel:
+    """The same model, counted with dictionaries."""
     notes = list(rows_with(labelled_notes(), LABEL))
     return PlainModel(
         [context_words(note.text) for note, _ in notes],
@@ -58,7 +57,6 @@ def plain(channel: Channel) -> PlainModel:
         [label for _, (label,) in notes],
         LANGUAGE,
         5,
-        channel.context.classes.tolist(),
     )
 
 
@@ -77,14 +75,7 @@ def test_the_counts_equal_the_slow_reference(channel, plain):
         expected = [plain.factors[label][word] for word in LANGUAGE]
         assert factors == pytest.approx(expected, rel=1e-5)
     names = [*LANGUAGE, STOP]
-    of_class, first, second = model.levels
-    for number, (start, end) in enumerate(pairwise(of_class.starts.tolist())):
-        after = plain.next_of_class[number]
-        assert [names[t] for t in of_class.tokens[start:end].tolist()] == sorted(
-            after, key=names.index
-        )
-        shares = of_class.shares[start:end] * sum(after.values())
-        assert shares == pytest.approx([after[w] for w in sorted(after, key=names.index)])
+    first, second = model.levels
     contexts = [(name,) for name in names]
     for level in (first, second):
         found = {}
@@ -234,7 +225,7 @@ def test_rare_sequences_and_words_of_few_patients_are_not_in_the_model(tmp_path)
     model = with_context(
         channel, corpus_of_texts(texts), ngram_patients=5, label=None, workers=1, scratch=tmp_path
     ).context
-    second = model.levels[2]
+    second = model.levels[1]
     drawn = second.tokens[second.shares > 0].tolist()
     assert {LANGUAGE[token] for token in drawn} == {"wba", "wbb", "wbc"}
 

@@ -77,7 +77,6 @@ class ContextTables(NamedTuple):
     Attributes:
         ids: (n_words + 1,) int32, token of each row of the channel; -1 for a word that is not in
             the model. rows: (size,) int32, row of each token.
-        classes: (size + 1,) int32, class of each token and of the sentence end.
         probabilities: (n_entries,), of the entries of the channel's rows.
         starts, weights: (n_contexts + n_levels,), first n-gram and weight of each context, level
             after level; the entry after the last context of a level is the end of its n-grams.
@@ -89,7 +88,6 @@ class ContextTables(NamedTuple):
 
     ids: SmallInts
     rows: SmallInts
-    classes: SmallInts
     probabilities: Doubles
     starts: Ints
     weights: Doubles

@@ -132,7 +132,6 @@ def context_tables(channel: Channel) -> ContextTables:
     return ContextTables(
         ids=readonly(ids_of(channel, model.rows)),
         rows=readonly(model.rows),
-        classes=readonly(model.classes),
         probabilities=readonly(channel.probabilities),
         starts=readonly(np.concatenate(starts).astype(np.int64)),
         weights=readonly(np.concatenate(weights)),

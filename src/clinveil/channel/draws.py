@@ -209,7 +209,7 @@ def _advance(context: ContextTables, nodes: Ints, token: int) -> None:
     """Add a written token to the context; `nodes`: number of the context at each level, -1 if it is
     unknown.
     """
-    for level in range(nodes.size - 1, 1, -1):
+    for level in range(nodes.size - 1, 0, -1):
         before = nodes[level - 1]
         nodes[level] = -1
         if before >= 0 and token >= 0:
@@ -218,8 +218,7 @@ def _advance(context: ContextTables, nodes: Ints, token: int) -> None:
             ngram = _find(context.tokens, start, context.starts[place + 1], token)
             if ngram >= 0:
                 nodes[level] = ngram - context.first_ngram[level - 1]
-    nodes[1] = token
-    nodes[0] = context.classes[token] if token >= 0 else -1
+    nodes[0] = token
 
 
 @helper

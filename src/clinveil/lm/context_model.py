@@ -1,9 +1,9 @@
 """`ContextModel`: n-grams of words that enough patients share, as a trie; counted in one pass.
 
 P(w | context) interpolates the orders of the model: a context of n-grams with C occurrences and n
-different next words has the weight C / (C + 2 n), and the shorter context has the rest. Below the
-last word is its class, and below all contexts is the frequency of the word. A label multiplies the
-probability of each word by its factor, up to a norm.
+different next words has the weight C / (C + 2 n), and the shorter context has the rest. Below all
+contexts is the frequency of the word. A label multiplies the probability of each word by its
+factor, up to a norm.
 
 Only words above the patient floor are in the model. An n-gram, and a word of a label, counts only
 if at least `patients` patients have it, and a label has factors only if at least `FLOORS` times as
@@ -18,14 +18,12 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from clinveil.core import Doubles, Floats, Ints, SmallInts, private_folder, remove, save_array
 from clinveil.corpus import Hashes
@@ -83,16 +81,14 @@ class ContextModel:
 
     Attributes:
         rows: (size,) the number of each word in the caller's vocabulary, ascending.
-        unigram: (size,). classes: (size + 1,) of the words and of the sentence end, which has its
-            own.
-        levels: words after a class, after a word (or the sentence end), and longer n-grams.
+        unigram: (size,). levels: from pairs of words to the longest n-grams; the contexts of the
+            first level are the words and the sentence end.
         label: name of the label column; "" for none. labels: values with factors. factors:
             (n_labels, size).
     """
 
     rows: SmallInts = field(repr=False)
     unigram: Doubles = field(repr=False)
-    classes: SmallInts = field(repr=False)
     levels: tuple[ContextLevel, ...] = field(repr=False)
     label: str = ""
     labels: tuple[str, ...] = field(default=(), repr=False)
@@ -107,7 +103,6 @@ class ContextModel:
         """Yield name and values of every array."""
         yield "rows", self.rows
         yield "unigram", self.unigram
-        yield "classes", self.classes
         yield "factors", self.factors
         for number, level in enumerate(self.levels):
             for name in LEVEL_ARRAYS:
@@ -147,7 +142,6 @@ def load_context(folder: Path) -> ContextModel:
     return ContextModel(
         rows=read("rows"),
         unigram=read("unigram"),
-        classes=read("classes"),
         levels=tuple(levels),
         label=meta["label"],
         labels=tuple(meta["labels"]),
@@ -180,35 +174,12 @@ def count_contexts(
         contexts = np.arange(size + 1)
         for ngrams in counting.ngrams:
             codes, counts = ngrams.shared(patients)
-            if not levels:
-                classes = _classes(codes, counts, counting.occurrences)
-                after = counting.ngrams[0].shared(patients, partial(_after_class, classes))
-                levels.append(_level(*after, np.arange(classes.max() + 1), size))
             levels.append(_level(codes, counts, contexts, size))
             contexts = codes
         labels, factors = counting.factors(patients)
     name = label if labels else ""
     unigram = frequencies / frequencies.sum()
-    return ContextModel(rows, unigram, classes, tuple(levels), name, labels, factors)
-
-
-def _classes(codes: Ints, counts: Ints, occurrences: Doubles) -> SmallInts:
-    """Return the class of each word and of the sentence end: words of a class have similar words
-    before and after.
-    """
-    from clinveil.lm.groups import classes_of_pairs
-
-    size = occurrences.size
-    ends = codes // (size + 1), codes % (size + 1)
-    following = csr_matrix((counts.astype(np.float64), ends), shape=(size + 1, size + 1))
-    found = classes_of_pairs(following, np.append(occurrences, 0.0)).astype(np.int32)
-    found[size] = found.max() + 1
-    return found
-
-
-def _after_class(classes: SmallInts, codes: Ints) -> Ints:
-    """Return the codes of words after the class of the word before."""
-    return classes[codes // classes.size] * np.int64(classes.size) + codes % classes.size
+    return ContextModel(rows, unigram, tuple(levels), name, labels, factors)
 
 
 def _level(codes: Ints, counts: Ints, contexts: Ints, size: int) -> ContextLevel:
@@ -324,7 +295,6 @@ class _Triples:
     """Occurrences of codes by patient; beyond a limit they go to files by code."""
 
     def __init__(self, scratch: Path, limit: int) -> None:
-        self._scratch = scratch
         self._limit = limit
         self._parts = list[Triples]()
         self._held = 0
@@ -341,15 +311,11 @@ class _Triples:
             keys = np.sort(codes * hashes.size + number[notes])
             starts = np.flatnonzero(np.diff(keys, prepend=-1))
             counts = np.diff(starts, append=keys.size)
-            owners = hashes[keys[starts] % hashes.size]
-            self.add_counts(keys[starts] // hashes.size, owners, counts)
+            part = keys[starts] // hashes.size, hashes[keys[starts] % hashes.size], counts
         else:
-            self.add_counts(codes, patients[notes], np.ones(codes.size, dtype=np.int64))
-
-    def add_counts(self, codes: Ints, patients: Hashes, counts: Ints) -> None:
-        """Add occurrences of codes by patient."""
-        self._parts.append((codes, patients, counts))
-        self._held += codes.size
+            part = codes, patients[notes], np.ones(codes.size, dtype=np.int64)
+        self._parts.append(part)
+        self._held += part[0].size
         if self._held > self._limit:
             self._spill()
 
@@ -367,21 +333,8 @@ class _Triples:
         self._parts = []
         self._held = 0
 
-    def shared(
-        self, patients: int, coarser: Callable[[Ints], Ints] | None = None
-    ) -> tuple[Ints, Ints]:
-        """Return the codes of at least this many patients, ascending, and their occurrences.
-
-        coarser: makes fewer codes of all codes first.
-        """
-        if coarser is not None:
-            summed = _Triples(self._scratch, self._limit)
-            try:
-                for codes, owners, counts in self._pieces():
-                    summed.add_counts(coarser(codes), owners, counts)
-                return summed.shared(patients)
-            finally:
-                summed.close()
+    def shared(self, patients: int) -> tuple[Ints, Ints]:
+        """Return the codes of at least this many patients, ascending, and their occurrences."""
         pieces = [_shared(triples, patients) for triples in self._pieces()]
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *(codes for codes, _ in pieces)])
         counts = np.concatenate([np.zeros(0, dtype=np.int64), *(counts for _, counts in pieces)])

@@ -67,20 +67,13 @@ def classes_of(notes: EncodedNotes, size: int) -> Ints:
     similar tokens.
     """
     following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size))
-    occurrences = np.bincount(notes.ids, notes.weights, size).astype(np.float64)
-    return classes_of_pairs(following, occurrences)
-
-
-def classes_of_pairs(following: csr_matrix, occurrences: Doubles) -> Ints:
-    """Return the class of each token, (size,), from how often each token follows each other one."""
-    size = following.shape[0]
     both = hstack([normalize(following.sqrt()), normalize(following.T.tocsr().sqrt())]).tocsr()
     axes = min(AXES, size - 1)
     places = (
         TruncatedSVD(axes, random_state=0).fit_transform(both) if axes > 1 else np.zeros((size, 1))
     )
     distinct = len(np.unique(places.round(9), axis=0))
-    weights = np.log2(2 + occurrences)
+    weights = np.log2(2 + np.bincount(notes.ids, notes.weights, size))
     clusters = KMeans(min(CLASSES, distinct), n_init=1, random_state=0)
     found: Ints = clusters.fit_predict(places, sample_weight=weights).astype(np.int64)
     return found
