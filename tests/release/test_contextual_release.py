@@ -61,7 +61,7 @@ def test_few_notes_are_refused_with_the_settings_that_would_allow_them(demo, tmp
     table = pq.read_table(demo / "demo/notes.parquet").slice(0, 60)
     pq.write_table(table, tmp_path / "few.parquet")
     flags = [*CONTEXTUAL, "--seed", "5", "--set", "channel.allow_small=true"]
-    flags += ["--min-patients", "12"]
+    flags += ["--min-patients", "7"]
     assert main(["release", str(tmp_path / "few.parquet"), "-o", str(tmp_path / "o"), *flags]) == 3
     said = capsys.readouterr().err
     assert "channel.min_patients" in said and "channel.mechanism=neighbours" in said
