@@ -77,6 +77,17 @@ class PlainModel:
                 for w in used
             }
         self._total = total
+        last = {w: counts[w, STOP] if len(holders[w, STOP]) >= floor else 0 for w in vocabulary}
+        ratio = total / sum(last.values())
+        self.ends = {
+            w: float(np.clip(last[w] / max(1, n) * ratio, 0.25, 4.0))
+            for w, n in self.unigram.items()
+        }
+
+    def factor(self, word: str, label: str, is_last: bool) -> float:
+        """Factor of a word for a label, and before a sentence end."""
+        of_label = self.factors[label][word] if label in self.factors else 1.0
+        return of_label * (self.ends[word] if is_last else 1.0)
 
     def levels(self, before: Words) -> tuple[list[tuple[float, dict[str, float]]], float]:
         """Weight and shares of each known context, the longest first, and the weight of single
@@ -115,10 +126,12 @@ def chances_reference(
     label: str,
     background: float,
     strength: float,
+    is_last: bool,
 ) -> dict[str, float]:
     """P(output | word, words written before)."""
-    factor = model.factors.get(label, {w: 1.0 for w in model.vocabulary})
-    steered = {w: model.chance(before, w) * factor[w] for w in model.vocabulary}
+    steered = {
+        w: model.chance(before, w) * model.factor(w, label, is_last) for w in model.vocabulary
+    }
     norm = sum(steered.values())
     row = channel.ids.get(word, channel.unknown)
     share = 1.0 if row == channel.unknown else background
@@ -148,7 +161,9 @@ def draw_note_reference(
     secret = _secret(key, note[0])
     written: list[str] = [STOP, STOP]
     position = 0
-    for word in context_words(note[1]):
+    source = context_words(note[1])
+    for place, word in enumerate(source):
+        is_last = source[place + 1 : place + 2] in ((), (STOP,))
         if word == STOP:
             if len(written) > 2 and written[-1] != STOP:
                 written.append(STOP)
@@ -156,16 +171,16 @@ def draw_note_reference(
         row = channel.ids.get(word, channel.unknown)
         before = tuple(written[-2:])
         if row == channel.unknown or _unit(_number(secret, position ^ _COIN)) < background:
-            drawn = _from_model(model, before, model.factors.get(label), secret, position)
+            drawn = _from_model(model, before, label, is_last, secret, position)
         elif not strength:
             alias = alias_tables(channel.indptr, channel.indices, channel.probabilities)
             drawn = draw_reference(channel, alias, row, _number(secret, position))
         else:
-            own = chances_reference(model, channel, word, before, label, 0.0, strength)
+            own = chances_reference(model, channel, word, before, label, 0.0, strength, is_last)
             names = [channel.words[i] for i in channel.row(row)[0]]
             sums = np.cumsum([own[name] for name in names])
-            place = int(np.searchsorted(sums, _unit(_number(secret, position)) * sums[-1], "right"))
-            drawn = names[min(place, len(names) - 1)]
+            chosen = np.searchsorted(sums, _unit(_number(secret, position)) * sums[-1], "right")
+            drawn = names[min(int(chosen), len(names) - 1)]
         written.append(drawn)
         position += 1
     if written[-1] != STOP:
@@ -176,11 +191,14 @@ def draw_note_reference(
 def _from_model(
     model: PlainModel,
     before: Words,
-    factors: Mapping[str, float] | None,
+    label: str,
+    is_last: bool,
     secret: bytes,
     position: int,
 ) -> str:
-    for attempt in range(256):
+    highest = max(model.factors[label].values()) if label in model.factors else 1.0
+    highest *= 4.0 if is_last else 1.0
+    for attempt in range(4096):
         number = position ^ _BACKGROUND ^ (4 * attempt << 40)
         left = _unit(_number(secret, number))
         bits = _number(secret, number ^ (1 << 40))
@@ -191,9 +209,10 @@ def _from_model(
                 break
             left = (left - weight) / (1 - weight)
         word = _alias_draw(model, shares, bits)
-        if factors is None:
+        if label not in model.factors and not is_last:
             return word
-        if _unit(_number(secret, number ^ (2 << 40))) * max(factors.values()) < factors[word]:
+        accept = _unit(_number(secret, number ^ (2 << 40))) * highest
+        if accept < model.factor(word, label, is_last):
             return word
     raise AssertionError("unreachable with these factors")
 

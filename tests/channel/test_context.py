@@ -159,7 +159,9 @@ def test_likelihoods_equal_the_slow_reference(channel, plain, background, streng
         found = mechanism.likelihood(note)
         before = [STOP, STOP]
         t = 0
-        for word in context_words(text):
+        written = context_words(text)
+        for place, word in enumerate(written):
+            is_last = written[place + 1] == STOP if place + 1 < len(written) else True
             if word == STOP:
                 before.append(STOP)
                 continue
@@ -179,10 +181,11 @@ def test_likelihoods_equal_the_slow_reference(channel, plain, background, streng
                     label,
                     background,
                     strength,
+                    is_last,
                 )[word]
                 assert near.get(row, found.others[t]) == pytest.approx(expected, rel=1e-5)
             expected = chances_reference(
-                plain, channel, "zebra", tuple(before[-2:]), label, background, strength
+                plain, channel, "zebra", tuple(before[-2:]), label, background, strength, is_last
             )[word]
             assert found.unknown[t] == pytest.approx(expected, rel=1e-5)
             before.append(word)
@@ -198,7 +201,9 @@ def test_draws_have_the_frequencies_of_the_likelihood(channel, plain):
     words = [text.rstrip(".").split() for text in texts_of(WordObfuscator(here, KEY)(batch).batch)]
     first = Counter(pair[0] for pair in words).most_common(1)[0][0]
     seconds = Counter(pair[1] for pair in words if pair[0] == first)
-    chances = chances_reference(plain, channel, LANGUAGE[9], (STOP, first), "", background, 1.0)
+    chances = chances_reference(
+        plain, channel, LANGUAGE[9], (STOP, first), "", background, 1.0, True
+    )
     often = [w for w in chances if chances[w] * seconds.total() >= 5]
     observed = [seconds[w] for w in often]
     expected = [chances[w] * seconds.total() for w in often]

@@ -84,6 +84,7 @@ class ContextTables(NamedTuple):
         tokens, shares, limits, others: (n_ngrams,), the last token of each n-gram, its share of its
             context, and the alias tables of the contexts. The first n-grams are the single tokens.
         factors: (n_labels, size) float32. highest: (n_labels,), the highest of each label.
+        ends: (size,) float32, factors of the last word of a sentence.
     """
 
     ids: SmallInts
@@ -99,6 +100,7 @@ class ContextTables(NamedTuple):
     others: SmallInts
     factors: Floats
     highest: Floats
+    ends: Floats
 
 
 class Options(NamedTuple):

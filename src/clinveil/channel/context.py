@@ -143,6 +143,7 @@ def context_tables(channel: Channel) -> ContextTables:
         others=readonly(others),
         factors=readonly(model.factors.reshape(len(model.labels), size)),
         highest=readonly(model.factors.reshape(len(model.labels), size).max(axis=1)),
+        ends=readonly(model.ends),
     )
 
 

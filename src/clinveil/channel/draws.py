@@ -15,9 +15,10 @@ from clinveil.core import Doubles, Ints, Mask, SmallInts, helper, kernel
 # XORed with the input of background draws.
 _COIN = np.uint64(0x9E3779B97F4A7C15)
 _MIXED = np.uint64(0xC2B2AE3D27D4EB4F)
-# Attempts to draw a word of the model that the label accepts; the last one is always accepted.
-# At most 15 of 16 are rejected, so it is reached with a probability below 1e-7.
-_ATTEMPTS = 256
+# Attempts to draw a word of the model that label and sentence end accept; the last one is always
+# accepted. At most 255 of 256 are rejected, so it is reached with a probability below 1e-6.
+_ATTEMPTS = 4096
+_MOST_END = 4.0  # the highest of `ContextTables.ends`
 _LEAST = 1e-9  # probability of a neighbour in its context at least
 _8 = np.uint64(8)
 _40 = np.uint64(40)
@@ -266,16 +267,28 @@ def _proposed(context: ContextTables, nodes: Ints, level_bits: np.uint64, bits: 
 
 
 @helper
+def _factor(context: ContextTables, token: int, label: int, is_last: bool) -> float:
+    """Return the factor of a token for a label, and as the last word of a sentence."""
+    factor = 1.0
+    if label >= 0:
+        factor *= context.factors[label, token]
+    if is_last:
+        factor *= context.ends[token]
+    return factor
+
+
+@helper
 def _from_model(
     context: ContextTables,
     nodes: Ints,
     label: int,
+    is_last: bool,
     k0: np.uint64,
     k1: np.uint64,
     position: np.uint64,
 ) -> int:
-    """Draw a token after the context; with a label, proposals are accepted in proportion to its
-    factors.
+    """Draw a token after the context; with a label, or as the last of a sentence, proposals are
+    accepted in proportion to its factors.
     """
     token = 0
     for attempt in range(_ATTEMPTS):
@@ -283,23 +296,27 @@ def _from_model(
         level_bits = siphash_word(k0, k1, number)
         bits = siphash_word(k0, k1, number ^ (np.uint64(1) << _40))
         token = _proposed(context, nodes, level_bits, bits)
-        if label < 0:
+        if label < 0 and not is_last:
             break
         accept = _unit(siphash_word(k0, k1, number ^ (np.uint64(2) << _40)))
-        if accept * context.highest[label] < context.factors[label, token]:
+        if label >= 0:
+            accept *= context.highest[label]
+        if is_last:
+            accept *= _MOST_END
+        if accept < _factor(context, token, label, is_last):
             break
     return token
 
 
 @helper
-def _fit(context: ContextTables, nodes: Ints, row: int, label: int, strength: float) -> float:
-    """Return the factor of an output in its context: its probability, with the label, to the power
-    `strength`.
-    """
+def _fit(
+    context: ContextTables, nodes: Ints, row: int, label: int, is_last: bool, strength: float
+) -> float:
+    """Return the factor of an output in its context: its probability to the power `strength`."""
     token = context.ids[row]
-    chance = _probability(context, nodes, token) if token >= 0 else 0.0
-    if label >= 0 and token >= 0:
-        chance *= context.factors[label, token]
+    chance = 0.0
+    if token >= 0:
+        chance = _probability(context, nodes, token) * _factor(context, token, label, is_last)
     chance = max(chance, _LEAST)
     return chance if strength == 1.0 else chance**strength
 
@@ -311,6 +328,7 @@ def _neighbour(
     nodes: Ints,
     row: int,
     label: int,
+    is_last: bool,
     strength: float,
     bits: np.uint64,
     sums: Doubles,
@@ -322,7 +340,7 @@ def _neighbour(
     size = tables.indptr[row + 1] - first
     total = 0.0
     for k in range(size):
-        fit = _fit(context, nodes, tables.indices[first + k], label, strength)
+        fit = _fit(context, nodes, tables.indices[first + k], label, is_last, strength)
         total += context.probabilities[first + k] * fit
         sums[k] = total
     left = _unit(bits) * total
@@ -366,22 +384,31 @@ def draw_in_context(
             if stops[i]:
                 _advance(context, nodes, context.rows.size)
             position = np.uint64(i - offsets[note])
+            following = i + 1
+            while (
+                following < offsets[note + 1]
+                and tables.indptr[rows[following]] == tables.indptr[rows[following] + 1]
+            ):
+                following += 1
+            is_last = following == offsets[note + 1] or stops[following]
             coin = _unit(siphash_word(k0, k1, position ^ _COIN))
             if row < unknown and tables.kept[row]:
                 drawn[i] = row
             elif row == unknown or coin < background:
-                token = _from_model(context, nodes, label, k0, k1, position)
+                token = _from_model(context, nodes, label, is_last, k0, k1, position)
                 drawn[i] = context.rows[token]
             else:
                 bits = siphash_word(k0, k1, position)
-                drawn[i] = _neighbour(tables, context, nodes, row, label, strength, bits, sums)
+                drawn[i] = _neighbour(
+                    tables, context, nodes, row, label, is_last, strength, bits, sums
+                )
             _advance(context, nodes, context.ids[drawn[i]])
     return drawn
 
 
 @helper
-def _fill(context: ContextTables, nodes: Ints, label: int, chances: Doubles) -> None:
-    """Write the probability of every token after the context, up to the norm of a label."""
+def _fill(context: ContextTables, nodes: Ints, label: int, is_last: bool, chances: Doubles) -> None:
+    """Write the probability of every token after the context, up to the norm of its factors."""
     rest = 1.0
     chances[:] = 0.0
     for level in range(nodes.size - 1, -1, -1):
@@ -394,8 +421,7 @@ def _fill(context: ContextTables, nodes: Ints, label: int, chances: Doubles) -> 
             rest *= 1.0 - weight
     for token in range(chances.size):
         chances[token] += rest * context.shares[token]
-        if label >= 0:
-            chances[token] *= context.factors[label, token]
+        chances[token] *= _factor(context, token, label, is_last)
 
 
 @kernel
@@ -436,7 +462,8 @@ def likelihoods_in_context(
             _advance(context, nodes, context.rows.size)
         output = outputs[i]
         token = context.ids[output]
-        _fill(context, nodes, label, chances)
+        is_last = i + 1 == outputs.size or stops[i + 1]
+        _fill(context, nodes, label, is_last, chances)
         if token >= 0:
             model[i] = chances[token] / chances.sum()
         for j in range(fits.size):

@@ -2,8 +2,8 @@
 
 P(w | context) interpolates the orders of the model: a context of n-grams with C occurrences and n
 different next words has the weight C / (C + 2 n), and the shorter context has the rest. Below all
-contexts is the frequency of the word. A label multiplies the probability of each word by its
-factor, up to a norm.
+contexts is the frequency of the word. A label, and the end of a sentence after the word, multiply
+the probability of each word by its factors, up to a norm.
 
 Only words above the patient floor are in the model. An n-gram, and a word of a label, counts only
 if at least `patients` patients have it, and a label has factors only if at least `FLOORS` times as
@@ -36,7 +36,7 @@ ORDER = 3  # words of the longest n-gram
 NONE = -1  # a word that is not in the model
 NEW_WORDS = 2.0  # weight of a context's different next words against its occurrences
 LABEL_POWER = 0.7  # exponent of a label's ratio of word frequencies
-MOST_FACTOR = 4.0  # a label changes the odds of a word at most by this factor
+MOST_FACTOR = 4.0  # a label, or a sentence end, changes the odds of a word at most by this factor
 MOST_LABELS = 256  # labels with factors, those of the most patients
 TRIPLES_IN_MEMORY = 1 << 21
 _BUCKETS = 64
@@ -84,7 +84,7 @@ class ContextModel:
         unigram: (size,). levels: from pairs of words to the longest n-grams; the contexts of the
             first level are the words and the sentence end.
         label: name of the label column; "" for none. labels: values with factors. factors:
-            (n_labels, size).
+            (n_labels, size). ends: (size,) factors of the last word of a sentence.
     """
 
     rows: SmallInts = field(repr=False)
@@ -93,6 +93,7 @@ class ContextModel:
     label: str = ""
     labels: tuple[str, ...] = field(default=(), repr=False)
     factors: Floats = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32), repr=False)
+    ends: Floats = field(default_factory=lambda: np.zeros(0, dtype=np.float32), repr=False)
 
     @property
     def size(self) -> int:
@@ -104,6 +105,7 @@ class ContextModel:
         yield "rows", self.rows
         yield "unigram", self.unigram
         yield "factors", self.factors
+        yield "ends", self.ends
         for number, level in enumerate(self.levels):
             for name in LEVEL_ARRAYS:
                 yield f"{number}-{name}", getattr(level, name)
@@ -146,6 +148,7 @@ def load_context(folder: Path) -> ContextModel:
         label=meta["label"],
         labels=tuple(meta["labels"]),
         factors=read("factors"),
+        ends=read("ends"),
     )
 
 
@@ -174,12 +177,25 @@ def count_contexts(
         contexts = np.arange(size + 1)
         for ngrams in counting.ngrams:
             codes, counts = ngrams.shared(patients)
+            if not levels:
+                ends = _ends(codes, counts, counting.occurrences)
             levels.append(_level(codes, counts, contexts, size))
             contexts = codes
         labels, factors = counting.factors(patients)
     name = label if labels else ""
     unigram = frequencies / frequencies.sum()
-    return ContextModel(rows, unigram, tuple(levels), name, labels, factors)
+    return ContextModel(rows, unigram, tuple(levels), name, labels, factors, ends)
+
+
+def _ends(codes: Ints, counts: Ints, occurrences: Doubles) -> Floats:
+    """Return the factor of each word before a sentence end, from the codes of word pairs."""
+    size = occurrences.size
+    before_end = (codes % (size + 1) == size) & (codes // (size + 1) < size)
+    often = np.bincount(codes[before_end] // (size + 1), counts[before_end], size)
+    if not often.any():
+        return np.ones(size, dtype=np.float32)
+    ratio = often / np.maximum(occurrences, 1.0) * (occurrences.sum() / often.sum())
+    return np.clip(ratio, 1 / MOST_FACTOR, MOST_FACTOR).astype(np.float32)
 
 
 def _level(codes: Ints, counts: Ints, contexts: Ints, size: int) -> ContextLevel:
