@@ -123,18 +123,18 @@ def share(value: float | None) -> str:
 
 def line(row: AdversaryRow) -> str:
     """One row of the Markdown table."""
-    value, low, high, chance = (share(one) for one in (row.value, row.low, row.high, row.chance))
-    measured = f"{value} ({low} to {high}) | {chance} | {row.n:,} | {'yes' if row.gated else 'no'}"
-    return f"| {row.label} | {row.target or 'everything'} | {measured} | {row.attack or row.why} |"
+    f = row.finding
+    value, low, high, chance = map(share, (f.value, f.low, f.high, f.chance))
+    measured = f"{value} ({low} to {high}) | {chance} | {f.n:,} | {'yes' if row.gated else 'no'}"
+    return f"| {row.label} | {row.cell.target} | {measured} | {row.attack or f.why} |"
 
 
 def show(findings: list[Finding]) -> None:
     """Every measured share by attack, and the positive controls."""
     for one in findings:
-        told = one.detail
-        who = str(told.get("reader") or told.get("attacker") or told.get("against"))
-        if one.value is not None and "adversary" in told:
-            place = f"{told['adversary']:15} {who:32} {told['target']!s:36}"
+        who = one.attack or ", ".join(one.labels)
+        if one.value is not None and one.cell is not None:
+            place = f"{one.cell.holding:15} {who:32} {one.cell.target:36}"
             print(f"{place} {one.value:.3f}  chance {share(one.chance)}  n {one.n}")
         elif one.measure.endswith("unprotected"):
             print(f"{'control':15} {who:32} {share(one.value)}")
@@ -169,7 +169,7 @@ def main() -> None:
         " attack |"
     )
     print("| --- | --- | --- | ---: | ---: | --- | --- |")
-    print("\n".join(line(row) for row in adversary_table(findings)))
+    print("\n".join(line(row) for row in adversary_table(findings).values()))
 
 
 if __name__ == "__main__":

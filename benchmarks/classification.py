@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 
 from clinveil.core import NotesSettings
 from clinveil.corpus import open_corpus
-from clinveil.utility import ClassifiedNotes, RowsOfSplit, parts_of, predict, read_labelled
-from clinveil.utility.classifiers import classifiers
+from clinveil.utility import (
+    CLASSIFIERS,
+    ClassifiedNotes,
+    RowsOfSplit,
+    parts_of,
+    predict,
+    read_labelled,
+)
 
 CORES = 2
 
@@ -85,7 +91,7 @@ def main(arguments: list[str]) -> None:
     """Print a row for each classifier."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     documents = int((arguments[2:] or ["5000"])[0])
-    speed(Path(arguments[0]), arguments[1], documents, arguments[3:] or classifiers.names())
+    speed(Path(arguments[0]), arguments[1], documents, arguments[3:] or CLASSIFIERS.names())
 
 
 if __name__ == "__main__":

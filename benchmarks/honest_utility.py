@@ -134,7 +134,7 @@ def measure(
     )
     pipeline.release(folder / "given.csv", out, settings)
     findings = json.loads((out / "vault/findings.json").read_text(encoding="utf-8"))["findings"]
-    (page,) = (f["detail"] for f in findings if f["measure"] == "utility.transfer")
+    (page,) = (f["scores"] for f in findings if f["measure"] == "utility.transfer")
     table = pq.read_table(out / "vault/test_patients.parquet").to_pylist()
     tested = {row["patient_id"] for row in table if row["held_out"]}
     source = {note.note: note for note in given}

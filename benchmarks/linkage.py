@@ -193,35 +193,27 @@ class Attackers:
 
 
 def _cell(found: Sequence[Finding], attacker: str, measure: str = "attack.linkage") -> str:
-    one = next(
-        (f for f in found if f.measure == measure and f.detail["attacker"] == attacker), None
-    )
+    one = next((f for f in found if f.measure == measure and f.attack == attacker), None)
     return "–" if one is None else f"{one.count} ({one.low:.3f} to {one.high:.3f})"
 
 
 def _number(found: Sequence[Finding], attacker: str, measure: str = "attack.linkage") -> str:
-    one = next(
-        (f for f in found if f.measure == measure and f.detail["attacker"] == attacker), None
-    )
+    one = next((f for f in found if f.measure == measure and f.attack == attacker), None)
     return "–" if one is None else f"{one.count}"
 
 
 def _most(found: Sequence[Finding], *attackers: str) -> str:
     """The most that one of these attackers names rightly."""
-    right = [
-        f.count or 0
-        for f in found
-        if f.measure == "attack.linkage" and f.detail["attacker"] in attackers
-    ]
+    right = [f.count or 0 for f in found if f.measure == "attack.linkage" and f.attack in attackers]
     return str(max(right)) if right else "–"
 
 
 def _rank(found: Sequence[Finding], attacker: str) -> str:
     one = next(
-        (f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == attacker),
+        (f for f in found if f.measure == "attack.linkage" and f.attack == attacker),
         None,
     )
-    return "–" if one is None else f"{one.detail['median']:g}, {one.detail[f'top_{TOP}']:.2f}"
+    return "–" if one is None else f"{one.numbers['median']:g}, {one.numbers[f'top_{TOP}']:.2f}"
 
 
 def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
@@ -252,7 +244,7 @@ def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
     for name, found in rows:
         for who in ("words", WITHOUT, OWN, "mean vector", "channel", WITH):
             one = next(
-                (f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == who),
+                (f for f in found if f.measure == "attack.linkage" and f.attack == who),
                 None,
             )
             if one is not None:

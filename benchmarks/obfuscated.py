@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from adversaries import Learned, context_of
 
-from clinveil.attacks import Context, Linkage
+from clinveil.attacks import Context, Linkage, holding_of, target_of
 from clinveil.channel import ChannelSettings
 from clinveil.core import Key, NotesSettings
 from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, MemoryCorpus, open_corpus
@@ -90,10 +90,11 @@ def utility(context: Context, label: str, models: list[str]) -> dict[str, tuple[
     scores = dict[str, tuple[float, ...]]()
     for finding in useful(replace(context, notes={note: note for note in ids}), (label,), models):
         task = TASKS.get(finding.measure)
-        if task and finding.value is not None:
-            told = finding.detail
-            name = f"{task} {told['model']}" if "model" in told else task
-            scores[name] = told["score"], told["floor"], told["ceiling"]
+        if task and finding.scores is not None:
+            told = finding.scores
+            scores[f"{task} {finding.labels[-1]}" if finding.labels else task] = tuple(
+                float(value or 0.0) for value in (told.score, told.floor, told.ceiling)
+            )
     return scores
 
 
@@ -101,9 +102,9 @@ def linked(context: Context) -> dict[str, tuple[float, ...]]:
     """Return the share of notes linked by ten words, by attacker."""
     findings = Linkage(own_vectors=True)(context, np.random.default_rng(1))
     return {
-        f"linked, {finding.detail['adversary']}": (finding.value,)
+        f"linked, {holding_of(finding)}": (finding.value,)
         for finding in findings
-        if finding.detail.get("target") == "note by ten words" and finding.value is not None
+        if target_of(finding) == "note by ten words" and finding.value is not None
     }
 
 

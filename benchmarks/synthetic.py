@@ -129,10 +129,10 @@ def score(real: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame, label
     ids = [*map(str, range(len(real)))]
     texts = Texts(ids, ids, [*real.text], [*synthetic.text], np.full(len(synthetic), -1), 0)
     for finding in two_sample(texts, rng):
-        detail = finding.detail
+        scores = finding.scores
+        assert scores is not None
         print(
-            f"  told apart by {detail['label']}: AUC {detail['score']:.3f}, floor"
-            f" {detail['floor']:.3f}"
+            f"  told apart by {finding.labels[0]}: AUC {scores.score:.3f}, floor {scores.floor:.3f}"
         )
 
 

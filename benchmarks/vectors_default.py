@@ -17,7 +17,7 @@ import numpy as np
 from clinveil.channel import Channel, ChannelSettings, WordObfuscator, build_channel
 from clinveil.core import Key, NotesSettings
 from clinveil.corpus import Corpus, open_corpus
-from clinveil.utility import ClassifierSettings, compared, evaluate
+from clinveil.utility import ORIGINAL, RELEASED, ClassifierSettings, compared, evaluate
 from clinveil.vectors import (
     Vectors,
     VectorSettings,
@@ -82,11 +82,11 @@ def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
     settings = ClassifierSettings(min_class=20)
     task = evaluate(corpus.batches(), released, label, rng, settings)
     both = {
-        str(f.detail["side"]): f.value
+        f.series: f.value
         for f in compared(task, "lr", rng)
         if f.measure == "utility.classification" and f.value is not None
     }
-    return both["released"] / both["original"]
+    return both[RELEASED] / both[ORIGINAL]
 
 
 def main(options: argparse.Namespace) -> None:

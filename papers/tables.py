@@ -1,7 +1,7 @@
 """Tables of the papers: findings in cells, next to the numbers that the papers print.
 
 The texts and the printed numbers are in the `paper.toml` of each paper. A column names a measure
-and its format; a row names details such as the model. Together they identify a finding.
+and its format; a row names labels such as the model. Together they identify a finding.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -25,12 +25,13 @@ SECRET = (
 )
 NumberKind = Literal["count", "share", "number"]
 CellRow = tuple[str, ...]
-Details = Mapping[str, str | int | None]
+Words = Sequence[str]
+"""Labels, a series or an attack that a finding must have; "" is ignored."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Findings of one run, found by measure and details."""
+    """Findings of one run, selected by measure and words."""
 
     findings: tuple[Finding, ...] = field(repr=False)
 
@@ -41,22 +42,22 @@ class Results:
             by_measure.setdefault(finding.measure, []).append(finding)
         return by_measure
 
-    def all(self, measure: str, details: Details | None = None) -> list[Finding]:
-        """Return the findings of a measure with these details; "" matches a missing detail."""
-        wanted = (details or {}).items()
+    def all(self, measure: str, *words: str) -> list[Finding]:
+        """Return the findings of a measure with these words."""
+        wanted = set(filter(None, words))
         return [
             finding
             for finding in self._by_measure.get(measure, [])
-            if all(finding.detail.get(name, "") == value for name, value in wanted)
+            if wanted <= {*finding.labels, finding.series, finding.attack}
         ]
 
-    def first(self, measure: str, details: Details | None = None) -> Finding | None:
+    def first(self, measure: str, *words: str) -> Finding | None:
         """Return the first of these findings, or None."""
-        return next(iter(self.all(measure, details)), None)
+        return next(iter(self.all(measure, *words)), None)
 
-    def measured(self, measure: str, details: Details | None = None) -> list[Finding]:
+    def measured(self, measure: str, *words: str) -> list[Finding]:
         """Return those of these findings that have a value."""
-        return [finding for finding in self.all(measure, details) if finding.value is not None]
+        return [finding for finding in self.all(measure, *words) if finding.value is not None]
 
 
 def as_dicts(findings: Iterable[Finding]) -> list[dict[str, Any]]:
@@ -69,15 +70,9 @@ def from_dicts(stored: Iterable[Mapping[str, Any]]) -> list[Finding]:
     return [Finding.from_dict(entry) for entry in stored]
 
 
-def labelled(finding: Finding, details: Details) -> Finding:
-    """Return a finding with details added."""
-    values = finding.as_dict()
-    return Finding.from_dict({**values, "detail": {**values["detail"], **details}})
-
-
-def hits(finding: Finding) -> int:
-    """Return how many of the n were hits."""
-    return int(finding.detail["hits"] or 0) if finding.count is None else finding.count
+def labelled(finding: Finding, *labels: str) -> Finding:
+    """Return a finding with labels before its own."""
+    return replace(finding, labels=(*labels, *finding.labels))
 
 
 def figure(value: float | None, kind: NumberKind) -> str:
@@ -90,12 +85,12 @@ def cell(finding: Finding | None, kind: NumberKind) -> str:
     if finding is None or finding.value is None:
         return NONE
     value = figure(finding.value, kind)
-    parts = [f"**{hits(finding)} ({value})**" if kind == "count" else f"**{value}**"]
+    parts = [f"**{finding.count} ({value})**" if kind == "count" else f"**{value}**"]
     if finding.low is not None and finding.high is not None and finding.low != finding.high:
         parts.append(f"95 % {figure(finding.low, kind)} to {figure(finding.high, kind)}")
     parts.append(f"chance {figure(finding.chance, kind)}")
     parts.append(f"control {figure(finding.control, kind)}")
-    adjusted_p = finding.detail.get("p_over_models")
+    adjusted_p = finding.numbers.get("p_over_models")
     if isinstance(adjusted_p, float):
         parts.append(f"P {p_value(adjusted_p)}")
     return "; ".join(parts)
@@ -103,7 +98,7 @@ def cell(finding: Finding | None, kind: NumberKind) -> str:
 
 def _number(finding: Finding, digits: int) -> str:
     if is_no_evidence(finding):
-        correlation = finding.detail.get("correlation")
+        correlation = finding.numbers.get("correlation")
         if isinstance(correlation, float):
             return f"{NO_EVIDENCE} ({decimals(correlation, digits)})"
         return NO_EVIDENCE
@@ -111,13 +106,13 @@ def _number(finding: Finding, digits: int) -> str:
 
 
 def _with_held_out(finding: Finding, digits: int) -> str:
-    held_out = finding.detail.get("held_out")
+    held_out = finding.numbers.get("held_out")
     other = held_out if isinstance(held_out, float) else None
     return f"{decimals(finding.value, digits)} ({decimals(other, digits)})"
 
 
 def _hits(finding: Finding) -> str:
-    return NONE if finding.value is None else f"{hits(finding)} ({figure(finding.value, 'count')})"
+    return NONE if finding.value is None else f"{finding.count} ({figure(finding.value, 'count')})"
 
 
 # Formats of a finding in a column.
@@ -142,21 +137,21 @@ def shown(finding: Finding | None, digits: int = 3, show: str = "number") -> str
 
 @dataclass(frozen=True)
 class Column:
-    """A column: heading, measure, details and format of its findings."""
+    """A column: heading, measure, words and format of its findings."""
 
     head: str
     measure: str
     show: str = "number"
     digits: int = 3
-    where: Details = field(default_factory=dict)
+    where: Words = ()
 
-    def finding(self, results: Results, row: Details) -> Finding | None:
+    def finding(self, results: Results, *row: str) -> Finding | None:
         """Return the finding of a row."""
-        return results.first(self.measure, {**self.where, **row})
+        return results.first(self.measure, *self.where, *row)
 
-    def cell(self, results: Results, row: Details) -> str:
+    def cell(self, results: Results, *row: str) -> str:
         """Return the cell of a row."""
-        return shown(self.finding(results, row), self.digits, self.show)
+        return shown(self.finding(results, *row), self.digits, self.show)
 
 
 @dataclass(frozen=True)
@@ -209,9 +204,9 @@ class TableSpec:
     series: str = ""
     fixed_rows: tuple[CellRow, ...] = ()
 
-    def cells(self, results: Results, row: Details) -> list[str]:
+    def cells(self, results: Results, *row: str) -> list[str]:
         """Return the cells of a row."""
-        return [column.cell(results, row) for column in self.columns]
+        return [column.cell(results, *row) for column in self.columns]
 
     def table(
         self,
@@ -270,7 +265,7 @@ def _spec(entry: Mapping[str, Any]) -> TableSpec:
             measure=column["measure"],
             show=column.get("show", "number"),
             digits=column.get("digits", 3),
-            where=column.get("where", {}),
+            where=tuple(column.get("where", ())),
         )
         for column in entry.get("columns", ())
     ]

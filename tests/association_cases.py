@@ -99,12 +99,8 @@ def swapped(patients: list[Patient], order) -> list[Patient]:
     ]
 
 
-def one(findings, measure, **detail):
-    """The only finding of a measure with these details."""
-    fit = [
-        f
-        for f in findings
-        if f.measure == measure and all(f.detail.get(k) == v for k, v in detail.items())
-    ]
-    assert len(fit) == 1, [dict(f.detail) for f in fit]
+def one(findings, measure, *words):
+    """The only finding of a measure with these words."""
+    fit = [f for f in findings if f.measure == measure and {*words} <= {*f.labels, f.series}]
+    assert len(fit) == 1, [f.labels for f in fit]
     return fit[0]

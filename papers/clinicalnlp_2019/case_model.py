@@ -126,15 +126,12 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         self._state = model.start(self.text.shape[1])
 
     @property
-    def history(self) -> dict[str, float | str | None]:
-        """Lowest dev loss (nats per character), epochs, epoch of the best weights, and why training
-        stopped.
-        """
+    def history(self) -> dict[str, float]:
+        """Lowest dev loss (nats per character), epochs, and epoch of the best weights."""
         return {
             "dev_loss": self.progress.best,
             "epochs": self.progress.step / self.steps_per_epoch,
             "best_epoch": self._best_step / self.steps_per_epoch,
-            "stopped": self.stopped or "all epochs",
         }
 
     def finish(self) -> CharacterLstm:

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from pydantic import Field
 
 from clinveil import Finding, InputError
-from clinveil.core import Settings, device_named, need_torch, seeded
+from clinveil.core import Number, Numbers, Settings, device_named, need_torch, seeded
 from clinveil.stats import jackknife_t, share_by_patient, share_method
 from papers.clinicalnlp_2019.case_lines import (
     GOLD,
@@ -31,7 +31,6 @@ from papers.clinicalnlp_2019.case_lines import (
 )
 
 SOURCE = "paper C, section 3.3 (letter-case restoration); character LSTM of Susanto et al. 2016"
-Detail = dict[str, float | int | str | None]
 
 
 class CasingSettings(Settings):
@@ -88,12 +87,13 @@ def casing(
     lower = count_words(reference, lowered)
     if not lower[:, GOLD].any():
         raise InputError("has no capital letter to restore", where=test.name)
-    restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings)
-    detail["independent"] = len(reference if test.owners is None else set(test.owners))
+    restored, numbers, warning = _restored(parts, lowered, int(rng.integers(2**31)), settings)
+    numbers["independent"] = len(reference if test.owners is None else set(test.owners))
     scores = CasingScores(
         chance=score(lower).f1,
         unit="test lines" if test.owners is None else "patients or notes",
-        detail=detail,
+        numbers=numbers,
+        warning=warning,
     )
     guesses = {
         "model": restored,
@@ -112,9 +112,9 @@ def casing(
 
 def _restored(
     parts: tuple[Lines, Lines, Lines], lowered: list[str], seed: int, settings: CasingSettings
-) -> tuple[list[str], Detail]:
-    """Train, and restore the case of lines in lower case; return them with details of the
-    training.
+) -> tuple[list[str], dict[str, Number], str]:
+    """Train, and restore the case of lines in lower case; return them with numbers of the training,
+    and a warning if it ended early.
     """
     from papers.clinicalnlp_2019.case_model import CharacterLstm, CharacterTraining, restore
 
@@ -127,7 +127,11 @@ def _restored(
         model = CharacterLstm(len(alphabet), settings.layers, settings.hidden, settings.dropout)
         training = CharacterTraining(model, text, dev_text, settings, device).fit()
         restored = restore(training.finish(), alphabet, lowered, settings)
-    detail: Detail = {
+    warning = ""
+    if training.stopped:
+        done = f"{training.history['epochs']:.1f} of {settings.epochs} epochs"
+        warning = f"training ended early ({training.stopped}), after {done}"
+    numbers: dict[str, Number] = {
         "train_lines": len(train),
         "dev_lines": len(dev),
         "test_lines": len(test),
@@ -140,35 +144,26 @@ def _restored(
         "epochs_asked": settings.epochs,
         "batch": settings.batch,
     }
-    return restored, detail
+    return restored, numbers, warning
 
 
 @dataclass(frozen=True)
 class CasingScores:
-    """What all findings on the test lines share: F1 of lower case, the unit of intervals, and
-    details.
+    """What all findings on the test lines share: F1 of lower case, the unit of intervals, numbers,
+    and a warning about the training of the model.
     """
 
     chance: float
     unit: str
-    detail: Detail = field(default_factory=dict)
+    numbers: Numbers = field(default_factory=dict)
+    warning: str = ""
 
     def f1(self, series: str, counts: WordCounts, control: float) -> Finding:
         """Return F1 of restored lines, from the counts of each owner."""
         measured = score(counts)
         shares = f1_shares(counts)
         low, high = share_by_patient(shares)
-        detail: Detail = {
-            **self.detail,
-            "series": series,
-            "metric": "f1",
-            "precision": measured.precision,
-            "recall": measured.recall,
-        }
-        if series == "model" and detail["stopped"] != "all epochs":
-            epochs = float(detail["epochs"] or 0)
-            done = f"{epochs:.1f} of {detail['epochs_asked']} epochs"
-            detail["warning"] = f"training ended early ({detail['stopped']}), after {done}"
+        numbers = {**self.numbers, "precision": measured.precision, "recall": measured.recall}
         return Finding(
             "utility.casing",
             measured.f1,
@@ -179,7 +174,10 @@ class CasingScores:
             self.chance,
             control,
             SOURCE,
-            detail,
+            series=series,
+            labels=("f1",),
+            numbers=numbers,
+            warning=self.warning if series == "model" else "",
             unit="words",
             method=share_method(shares, self.unit),
             chance_is="all in lower case",
@@ -207,7 +205,9 @@ class CasingScores:
             0.0,
             None,
             SOURCE,
-            {**self.detail, "series": "model less usual casing", "metric": "f1"},
+            series="model less usual casing",
+            labels=("f1",),
+            numbers=self.numbers,
             unit="words",
             method=method,
         )

@@ -5,7 +5,7 @@ Section 3.3 of the paper; compared with random vectors of the same words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,7 @@ from clinveil.core import (
     Floats,
     Ints,
     Mask,
+    Numbers,
     Settings,
     WordIds,
     device_named,
@@ -70,7 +71,7 @@ def nli(
         `utility.nli` twice (series `vectors` and `random vectors`): chance is the majority label of
         training, and the control is random vectors of the same words (for these: shuffled training
         labels). `utility.nli_gain`: the difference on the same pairs. Intervals are over premises,
-        for the mean of these seeds; the detail has the lowest and highest value and the standard
+        for the mean of these seeds; the numbers have the lowest and highest value and the standard
         deviation over seeds.
 
     Raises MissingExtra: no PyTorch. InputError: a test label that is not in training. UsageError:
@@ -91,8 +92,9 @@ def nli(
     scores = PairScores(
         chance=float((truth == majority).mean()),
         premises=premise_groups(parts.test),
-        detail={
-            **parts.detail,
+        grouping=parts.grouping,
+        numbers={
+            **parts.numbers,
             "seeds": settings.seeds,
             "epochs_mean": float(np.mean(task.epochs)),
             "words_with_vector": float(np.mean(known)),
@@ -157,12 +159,13 @@ class InferenceTask:
 @dataclass(frozen=True)
 class PairScores:
     """What all findings on the test pairs share: the score of the majority label, the number of the
-    premise of each pair, (n_test,), and details.
+    premise of each pair, (n_test,), the rule of grouping, and numbers.
     """
 
     chance: float
     premises: Ints
-    detail: Mapping[str, float | int | str] = field(default_factory=dict)
+    grouping: str = ""
+    numbers: Numbers = field(default_factory=dict)
 
     def accuracy(self, series: str, right: Mask, control: Mask, control_is: str) -> Finding:
         """Return the accuracy of some vectors, from correct answers, (n_seeds, n_test), and those
@@ -170,14 +173,11 @@ class PairScores:
         """
         shares = _by_premise(right, self.premises)
         low, high = share_by_patient(shares)
-        detail = {**self.detail, **_over_seeds(right.mean(axis=1)), "series": series}
         seen = max(
-            float(self.detail["test_premises_seen"]), float(self.detail["test_hypotheses_seen"])
+            float(self.numbers["test_premises_seen"] or 0),
+            float(self.numbers["test_hypotheses_seen"] or 0),
         )
-        if series == "vectors" and seen > SEEN:
-            detail["warning"] = (
-                f"{seen:.0%} of the test pairs have a sentence that is also in a training pair"
-            )
+        warning = f"{seen:.0%} of the test pairs have a sentence that is also in a training pair"
         return Finding(
             "utility.nli",
             float(right.mean()),
@@ -188,13 +188,20 @@ class PairScores:
             self.chance,
             float(control.mean()),
             SOURCE,
-            detail,
+            series=series,
+            numbers={**self.numbers, **_over_seeds(right.mean(axis=1))},
+            remarks=self._remarks,
+            warning=warning if series == "vectors" and seen > SEEN else "",
             unit="test pairs",
             method=share_method(shares, "premises") + ", of the mean of these seeds",
             chance_is="majority label",
             control_is=control_is,
             control_kind="negative",
         )
+
+    @property
+    def _remarks(self) -> tuple[str, ...]:
+        return (f"pairs split by {self.grouping}",) if self.grouping else ()
 
     def gain(self, gains: Doubles) -> Finding:
         """Return the mean of the differences between the vectors and random ones on the same pairs,
@@ -206,7 +213,6 @@ class PairScores:
         if len(sums) > 1:
             low, high = jackknife_t(sums, lambda total: float(total[0] / total[1]))
             method = "jackknife over premises, t, of the mean of these seeds, 95 %"
-        series = "vectors minus random vectors"
         return Finding(
             "utility.nli_gain",
             float(gains.mean()),
@@ -217,7 +223,9 @@ class PairScores:
             0.0,
             None,
             SOURCE,
-            {**self.detail, **_over_seeds(gains.mean(axis=1)), "series": series},
+            series="vectors minus random vectors",
+            numbers={**self.numbers, **_over_seeds(gains.mean(axis=1))},
+            remarks=self._remarks,
             unit="test pairs",
             method=method,
         )

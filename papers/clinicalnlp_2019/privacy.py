@@ -32,6 +32,7 @@ from papers.clinicalnlp_2019.settings import (
     UNIGRAM_OF_AUDITED,
     AuditMode,
     SyntheticSettings,
+    corpus_label,
     label_of,
 )
 from papers.clinicalnlp_2019.steps import NoteParts
@@ -148,24 +149,25 @@ def compare_audits(store: Store, audits: Audits, settings: SyntheticSettings) ->
         name = f"units-{mode}-{dropout:g}"
         score = _compared(store, audit, seed)
         scores[mode, dropout] = score
-        findings += [labelled(finding, {"corpus": label}) for finding in score.findings]
+        findings += [labelled(finding, corpus_label(label)) for finding in score.findings]
         files[f"{name}.csv"] = score.table
         rare[f"{label}, {mode}"] = rare_words(load_data(audit.data), score.leave_out)
         if mode == "exact":
             of_text = _compared(store, audit, seed, text=True)
-            findings += [labelled(finding, {"corpus": label}) for finding in of_text.findings]
+            findings += [labelled(finding, corpus_label(label)) for finding in of_text.findings]
             files[f"{name}-text.csv"] = of_text.table
     first = settings.dropout[0]
     for (mode, dropout), score in scores.items():
         if dropout != first:
-            detail = {"corpus": label_of(dropout), "mode": mode, "against": label_of(first)}
-            findings += _falls(scores[mode, first], score, detail, seed)
+            labels = (label_of(dropout), label_of(first), mode)
+            findings += _falls(scores[mode, first], score, labels, seed)
     unigram = _compared(store, audits.unigram, seed)
-    findings += [labelled(finding, {"corpus": UNIGRAM_OF_AUDITED}) for finding in unigram.findings]
+    audited = corpus_label(UNIGRAM_OF_AUDITED)
+    findings += [labelled(finding, audited) for finding in unigram.findings]
     for (mode, dropout), score in scores.items():
         if mode == "exact":
-            detail = {"corpus": UNIGRAM_OF_AUDITED, "mode": mode, "against": label_of(dropout)}
-            findings += _falls(score, unigram, detail, seed)
+            labels = (UNIGRAM_OF_AUDITED, label_of(dropout), mode)
+            findings += _falls(score, unigram, labels, seed)
     return Privacy(findings, files, rare)
 
 
@@ -174,16 +176,16 @@ def _compared(store: Store, audit: LeaveOutAudit, seed: int, *, text: bool = Fal
 
 
 def _falls(
-    before: Compared, after: Compared, detail: Mapping[str, str], seed: int
+    before: Compared, after: Compared, labels: tuple[str, ...], seed: int
 ) -> Iterator[Finding]:
     """Yield the decrease of the score, and of the effect if both have it, on the same patients."""
-    yield fall(before.leave_out.scores - after.leave_out.scores, {**detail, "of": "score"}, seed)
+    yield fall(before.leave_out.scores - after.leave_out.scores, (*labels, "score"), seed)
     if before.effects is not None and after.effects is not None:
-        yield fall(before.effects.own - after.effects.own, {**detail, "of": "effect"}, seed)
+        yield fall(before.effects.own - after.effects.own, (*labels, "effect"), seed)
 
 
-def fall(difference: Doubles, detail: Mapping[str, str], seed: int) -> Finding:
-    """Return `attack.pdtp_fall`: the mean difference over patients."""
+def fall(difference: Doubles, labels: tuple[str, ...], seed: int) -> Finding:
+    """Return `attack.pdtp_fall`: the mean difference over patients, in nats."""
     interval = t_interval(difference)
     return Finding(
         "attack.pdtp_fall",
@@ -194,7 +196,7 @@ def fall(difference: Doubles, detail: Mapping[str, str], seed: int) -> Finding:
         interval.high,
         chance=0.0,
         source=EFFECT_SOURCE,
-        detail={**detail, "scale": "nats"},
+        labels=labels,
         unit="audited patients",
         p=flipped_p(difference, np.random.default_rng([seed, 4])),
         p_is="signs flipped by patient, one-sided",

@@ -108,12 +108,13 @@ def _plain(text: str) -> Sentence:
 
 @dataclass(frozen=True)
 class NliParts:
-    """The three parts; `detail` has their sizes and overlaps."""
+    """The three parts; `numbers` has their sizes and overlaps, `grouping` the rule of the split."""
 
     train: SentencePairs
     dev: SentencePairs
     test: SentencePairs
-    detail: dict[str, Any] = field(default_factory=dict)
+    grouping: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
 
     @property
     def classes(self) -> list[str]:
@@ -140,7 +141,7 @@ def nli_parts(
     testing, one for dev).
 
     Pairs with a common sentence stay in one part. If too many pairs are linked in this way (84 % of
-    the pairs of RQE, by its answers), only pairs of one premise do. `detail["grouping"]` names the
+    the pairs of RQE, by its answers), only pairs of one premise do. `grouping` names the
     rule. `test_hypotheses_seen` and `test_premises_seen` are the shares of test pairs with a
     sentence that is also in a training pair, and `test_pairs_seen` is the share of test pairs with
     both sentences in one training pair.
@@ -149,9 +150,13 @@ def nli_parts(
     """
     if len(set(train.labels)) < 2:
         raise InputError("all its pairs have the same label", where=train.name)
-    detail: dict[str, Any] = {"dropped": sum(part.dropped for part in (train, dev, test) if part)}
+    numbers: dict[str, float] = {
+        "dropped": sum(part.dropped for part in (train, dev, test) if part)
+    }
+    grouping = "files as given"
     if test is None or dev is None:
-        group, detail["grouping"], detail["largest_group"] = _groups(train)
+        group, grouping, largest = _groups(train)
+        numbers["largest_group"] = largest
         few = InputError(
             "too few pairs to split in three parts", where=train.name, hint="pass --dev and --test"
         )
@@ -163,19 +168,17 @@ def nli_parts(
         test = test or train.rows(np.flatnonzero(tested))
         dev = dev or train.rows(np.flatnonzero(picked))
         train = train.rows(np.flatnonzero(~tested & ~picked))
-    else:
-        detail["grouping"] = "files as given"
     if not len(test) or not len(dev) or len(set(train.labels)) < 2:
         raise InputError(
             "too few pairs to split in three parts", where=train.name, hint="pass --dev and --test"
         )
-    detail |= {
+    numbers |= {
         "train": len(train),
         "dev": len(dev),
         "test": len(test),
         "classes": len(set(train.labels)),
     }
-    return NliParts(train, dev, test, detail | _shared(train, test))
+    return NliParts(train, dev, test, grouping, numbers | _shared(train, test))
 
 
 def premise_groups(pairs: SentencePairs) -> Ints:

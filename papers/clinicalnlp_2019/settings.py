@@ -98,6 +98,11 @@ class SyntheticSettings(Settings):
         return self.model_dump(exclude={"notes", "workers", "max_hours"})
 
 
+def corpus_label(name: str) -> str:
+    """Return the label of a compared corpus in findings."""
+    return f"corpus: {name}"
+
+
 def label_of(dropout: float) -> str:
     """Return a label such as `lstm, dropout 0.5`."""
     return f"lstm, dropout {dropout:g}" if dropout else "lstm, dropout 0.0"

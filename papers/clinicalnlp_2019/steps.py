@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +11,15 @@ import numpy as np
 
 import clinveil
 from clinveil import Finding, InputError, Vectors
-from clinveil.attacks import FOLDS, closed_form, copies, infer_membership, model_of_text, written
+from clinveil.attacks import (
+    FOLDS,
+    RELEASED,
+    closed_form,
+    copies,
+    infer_membership,
+    model_of_text,
+    written,
+)
 from clinveil.core import NotesSettings, SmallInts
 from clinveil.corpus import dictionary, with_unknown
 from clinveil.lm import (
@@ -28,13 +36,14 @@ from clinveil.lm import (
     read_notes,
     train_unigram,
 )
+from clinveil.stats import MeasureSpec
 from clinveil.utility import SimilarityTask, perplexity_findings, read_pairs, similarity
 from clinveil.vectors import VectorSettings, token_lines, train
 from papers.clinicalnlp_2019.case_lines import Lines
 from papers.clinicalnlp_2019.casing import CasingSettings, casing
 from papers.clinicalnlp_2019.nli import InferenceSettings, nli
 from papers.clinicalnlp_2019.sentence_pairs import nli_parts, read_sentence_pairs
-from papers.clinicalnlp_2019.settings import UNIGRAM, SyntheticSettings
+from papers.clinicalnlp_2019.settings import UNIGRAM, SyntheticSettings, corpus_label
 from papers.clinicalnlp_2019.split import PARTS, SplitSizes, split_notes
 from papers.running import Cache, StoredFindings, digest_of, say
 from papers.tables import as_dicts, labelled
@@ -184,7 +193,7 @@ def leaks(cache: Cache, compared: ComparedNotes, parts: NoteParts, seed: int) ->
     findings = copies(compared.notes.as_corpus(), members.as_corpus(), others.as_corpus(), rng)
     text_model = model_of_text(compared.notes, parts.vocabulary)
     findings += infer_membership(
-        text_model, members, others, rng, reference=reference, detail={"from": "released notes"}
+        text_model, members, others, rng, reference=reference, attacked=RELEASED
     )
     if compared.model is not None:
         blind = next(f for f in findings if f.measure == "attack.membership_blind")
@@ -194,7 +203,6 @@ def leaks(cache: Cache, compared: ComparedNotes, parts: NoteParts, seed: int) ->
             others,
             rng,
             reference=reference,
-            detail={"from": "the model"},
             blind=blind,
         )[1:]
     return _of_corpus(findings, compared.label)
@@ -221,7 +229,8 @@ def letter_case(
     )
     findings = casing(lines, np.random.default_rng([seed, 7]), settings)
     counts = {"notes": len(parts.test), "lines": len(test)}
-    return _of_corpus([labelled(finding, counts) for finding in findings], compared.label)
+    findings = [replace(f, numbers={**f.numbers, **counts}) for f in findings]
+    return _of_corpus(findings, compared.label)
 
 
 def lines_of(notes: PlainNotes, name: str, *, by_note: bool = False) -> Lines:
@@ -252,7 +261,7 @@ def perplexity(cache: Cache, compared: ComparedNotes, parts: NoteParts) -> Store
         encoded = encode(notes.texts, words)
         for model_name, model in models:
             findings += [
-                labelled(finding, {"by": model_name})
+                labelled(finding, model_name)
                 for finding in perplexity_findings(model, fit_of(model, encoded), notes, name)
             ]
     return _of_corpus(findings, compared.label)
@@ -308,10 +317,8 @@ def word_pairs(
         try:
             findings += similarity(vectors, read_pairs(pairs.path), rng, task)
         except InputError as error:
-            detail = {"why": error.problem, "list": pairs.path.name}
-            findings.append(
-                Finding("utility.similarity", None, 0, "higher", detail=detail, unit="word pairs")
-            )
+            spec = MeasureSpec(measure="utility.similarity", better="higher", unit="word pairs")
+            findings.append(spec.missing(error.problem, labels=(pairs.path.name,)))
     return _of_corpus(findings, compared.label)
 
 
@@ -334,4 +341,4 @@ def inference(
 
 
 def _of_corpus(findings: list[Finding], label: str) -> StoredFindings:
-    return as_dicts(labelled(finding, {"corpus": label}) for finding in findings)
+    return as_dicts(labelled(finding, corpus_label(label)) for finding in findings)

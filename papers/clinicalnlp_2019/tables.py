@@ -12,11 +12,12 @@ from papers.clinicalnlp_2019.settings import (
     UNIGRAM,
     UNIGRAM_OF_AUDITED,
     SyntheticSettings,
+    corpus_label,
     label_of,
 )
 from papers.clinicalnlp_2019.split import PARTS
 from papers.clinicalnlp_2019.steps import NoteParts
-from papers.tables import CellRow, Details, Paper, Results, Table, TableSpec, shown
+from papers.tables import CellRow, Paper, Results, Table, TableSpec, shown
 
 # Recipe and access of the attacker.
 ACCESSES = (
@@ -25,7 +26,6 @@ ACCESSES = (
     ("compat", "the model"),
 )
 SAMPLE_LINES = 24  # of the sampled note
-FALL_DETAILS = ("corpus", "against", "mode", "of")  # that name a decrease of score or effect
 MODEL_COLUMNS = 3  # of table 2, before privacy and tasks
 
 
@@ -52,7 +52,7 @@ def tables(results: StudyResults, paper: Paper) -> list[Table]:
     audits = specs["audits"]
     falls = [
         (
-            *(str(finding.detail[name]) for name in FALL_DETAILS),
+            *finding.labels,
             shown(finding, 2),
             shown(finding, show="p"),
         )
@@ -63,7 +63,7 @@ def tables(results: StudyResults, paper: Paper) -> list[Table]:
         "table-2": _table_2(results, specs["table-2"]),
         "privacy": specs["privacy"].table(_privacy(results, specs["privacy"])),
         "audits": audits.table(
-            (label, *audits.cells(findings, {"corpus": label})) for label in results.labels
+            (label, *audits.cells(findings, corpus_label(label))) for label in results.labels
         ),
         "falls": specs["falls"].table(falls),
         "analysis": specs["analysis"].table(_rare_words(results.rare_words)),
@@ -94,27 +94,25 @@ def _table_2(results: StudyResults, spec: TableSpec) -> Table:
     models = spec.columns[:MODEL_COLUMNS]
     tasks = spec.columns[MODEL_COLUMNS:]
     scored = findings.all("utility.similarity")
-    names = sorted({str(finding.detail["list"]) for finding in scored})
+    sizes = {finding.labels[1]: finding.n for finding in scored}
+    names = sorted(sizes)
     rows: list[CellRow] = []
     for label in results.labels:
-        corpus = {"corpus": label}
+        corpus = corpus_label(label)
         rows.append(
             (
                 label,
                 *(column.cell(findings, corpus) for column in models),
                 _privacy_cell(results, label),
-                *(
-                    shown(findings.first("utility.similarity", {**corpus, "list": name}))
-                    for name in names
-                ),
+                *(shown(findings.first("utility.similarity", corpus, name)) for name in names),
                 *(column.cell(findings, corpus) for column in tasks),
             )
         )
-    real = [findings.first("utility.similarity", {"corpus": REAL, "list": name}) for name in names]
-    real += [column.finding(findings, {"corpus": REAL}) for column in tasks]
+    real_notes = corpus_label(REAL)
+    real = [findings.first("utility.similarity", real_notes, name) for name in names]
+    real += [column.finding(findings, real_notes) for column in tasks]
     dashes = (NONE,) * (len(models) + 1)
     rows.append(("by chance", *dashes, *(shown(finding, show="chance") for finding in real)))
-    sizes = {str(finding.detail["list"]): finding.n for finding in scored}
     heads = [
         "training notes",
         *(column.head for column in models),
@@ -134,7 +132,7 @@ def _power(findings: Results) -> str:
     """Return a remark on whether inference has power: real notes must exceed the most frequent
     label.
     """
-    real = findings.first("utility.nli", {"corpus": REAL, "series": "vectors"})
+    real = findings.first("utility.nli", corpus_label(REAL), "vectors")
     if real is None:
         return ""
     scores = (
@@ -146,13 +144,13 @@ def _power(findings: Results) -> str:
 
 
 def _privacy_cell(results: StudyResults, label: str) -> str:
-    details: Details = {"corpus": label}
+    words = [corpus_label(label)]
     if label != UNIGRAM:
-        details = {**details, "mode": results.settings.main, "from": "the model"}
-    score = results.findings.first("attack.pdtp", details)
+        words += [results.settings.main, "the model"]
+    score = results.findings.first("attack.pdtp", *words)
     if score is None:
         return NONE
-    floor = results.findings.first("attack.pdtp_reseed_floor", details)
+    floor = results.findings.first("attack.pdtp_reseed_floor", *words)
     reseeded = "none" if label == UNIGRAM else shown(floor, 2, "value")
     return f"{shown(score, 2)} ({shown(score, 2, 'control')}, {reseeded})"
 
@@ -164,16 +162,16 @@ def _privacy(results: StudyResults, spec: TableSpec) -> Iterator[CellRow]:
     findings = results.findings
     for label in map(label_of, results.settings.dropout):
         for mode, access in ACCESSES:
-            details = {"corpus": label, "mode": mode, "from": access}
-            if findings.first("attack.pdtp", details) is not None:
+            words = (corpus_label(label), mode, access)
+            if findings.first("attack.pdtp", *words) is not None:
                 heading = access if mode == "exact" else f"{access}, compat"
-                yield (label, heading, *spec.cells(findings, details))
+                yield (label, heading, *spec.cells(findings, *words))
     for label, access in (
         (UNIGRAM, "the model, all patients"),
         (UNIGRAM_OF_AUDITED, "the model"),
     ):
-        if findings.first("attack.pdtp", {"corpus": label}) is not None:
-            score, placebo, _, *others = spec.cells(findings, {"corpus": label})
+        if findings.first("attack.pdtp", corpus_label(label)) is not None:
+            score, placebo, _, *others = spec.cells(findings, corpus_label(label))
             yield ("unigram", access, score, placebo, "none", *others[:-1], NONE)
 
 

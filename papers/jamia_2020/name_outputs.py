@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from clinveil import Channel, Finding
 from clinveil.core import Doubles, Ints, Mask, SmallInts, kernel, word_set
-from clinveil.stats import unmeasured
+from clinveil.stats import MeasureSpec
 
 LETTERS = 2
 MEASURES = ("unchanged", "to_name", "near")
@@ -33,7 +33,7 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
 
     Returns:
         `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2;
-        the share at distance 1 is `one_letter` in the detail), over all name tokens. Chance: a
+        the share at distance 1 is `one_letter`), over all name tokens. Chance: a
         random output, weighted by its frequency.
     """
     known = word_set(names) & channel.ids.keys()
@@ -41,7 +41,8 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
     rows = rows[counts[rows] > 0]
     if not rows.size:
         why = "no name is in the vocabulary"
-        return [unmeasured("attack.name_to_name", why, source=SOURCE, unit="name tokens")]
+        spec = MeasureSpec(measure="attack.name_to_name", source=SOURCE, unit="name tokens")
+        return [spec.missing(why)]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
     random_output = channel.outputs(counts / max(int(counts.sum()), 1))
@@ -57,20 +58,20 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
     means = dict(zip(columns, averages, strict=True))
     findings = []
     for measure in MEASURES:
-        detail: dict[str, str | float] = {
-            "label": ALL_NAMES,
+        numbers = {
             "names": rows.size,
             "by_name": float(table[:, columns.index(measure)].mean()),
         }
         if measure == "near":
-            detail["one_letter"] = means["one_letter"]
+            numbers["one_letter"] = means["one_letter"]
         finding = Finding(
             f"attack.name_{measure}",
             means[measure],
             int(frequencies.sum()),
             "lower",
             chance=means[f"{measure}_by_chance"],
-            detail=detail,
+            labels=(ALL_NAMES,),
+            numbers=numbers,
             source=SOURCE,
             unit="name tokens",
             method=EXACT,

@@ -7,7 +7,7 @@ predictions of one classifier that several comparisons share.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,8 +37,7 @@ from clinveil.utility import Task as ClassificationTask
 from papers.jamia_2020.name_outputs import name_outputs
 from papers.jamia_2020.settings import LINEAR, Algorithm, Model
 from papers.running import Cache, StoredFindings
-from papers.tables import as_dicts, read_paper
-from papers.tables import labelled as with_details
+from papers.tables import as_dicts, labelled, read_paper
 
 PAPER = Path(__file__).with_name("paper.toml")
 PAIR_DRAWS = 200  # bootstrap draws over pairs in each repetition
@@ -216,7 +215,7 @@ def sampled(cache: Cache, sample: Sample) -> Documents:
             notes.offer(note.note_id, lambda row=row: row)  # type: ignore[misc]
         ids, patients, texts = zip(*notes.values.values(), strict=True)
         return Documents(_table(ids, patients, texts), None)
-    labelled = read_labelled(
+    classified = read_labelled(
         corpus.batches(),
         sample.label,
         rng,
@@ -224,10 +223,10 @@ def sampled(cache: Cache, sample: Sample) -> Documents:
         min_class=sample.min_class,
         separator=sample.separator or None,
     )
-    labelled.texts[:] = [cut(text, sample.max_tokens) for text in labelled.texts]
-    parts = parts_of(labelled, np.random.default_rng([sample.seed, 1]))
-    table = _table(labelled.note_ids, labelled.patients, labelled.texts)
-    return Documents(table, ClassificationTask(labelled, labelled.texts, parts))
+    classified.texts[:] = [cut(text, sample.max_tokens) for text in classified.texts]
+    parts = parts_of(classified, np.random.default_rng([sample.seed, 1]))
+    table = _table(classified.note_ids, classified.patients, classified.texts)
+    return Documents(table, ClassificationTask(classified, classified.texts, parts))
 
 
 def _table(ids: Any, patients: Any, texts: Any) -> pa.Table:
@@ -304,7 +303,7 @@ def _disclosure(channel: clinveil.Channel, vectors: Vectors, setting: Setting) -
     assert vectors.counts is not None
     names = name_outputs(channel, filter(_is_name_only, vectors.words), vectors.counts)
     findings = [*inversion(channel, vectors.counts), *names]
-    return as_dicts(with_details(finding, {"setting": setting.label}) for finding in findings)
+    return as_dicts(labelled(finding, setting.label) for finding in findings)
 
 
 def _is_name_only(word: str) -> bool:
@@ -325,13 +324,9 @@ def pair_findings(cache: Cache, scoring: PairScoring) -> StoredFindings:
         np.random.default_rng([treatment.sample.seed, 5]),
         SimilarityTask(subwords=subwords, draws=PAIR_DRAWS),
     )
-    details: dict[str, str | int | None] = {
-        "algorithm": scoring.training.algorithm,
-        "n": treatment.setting.n or "0",
-        "repetition": treatment.repetition,
-    }
+    labels = (scoring.training.algorithm, treatment.setting.n or "0")
     return as_dicts(
-        with_details(finding, details)
+        labelled(finding, *labels)
         for finding in findings
         if finding.measure == "utility.similarity"
     )
@@ -385,13 +380,12 @@ def compared(cache: Cache, comparison: SideComparison) -> StoredFindings:
         [cache.run(predictions, single) for single in runs]
         for runs in (comparison.original, comparison.treated, comparison.controls)
     )
-    detail = {
-        **task.detail,
-        "model": run.model,
-        "setting": setting.label,
-        **{f"treated_{name}": value for name, value in asdict(setting).items()},
-        "transfer": comparison.transfer,
-        "vectors": run.training.algorithm if run.training else "",
-    }
+    labels = (
+        setting.label,
+        task.labelled.label,
+        run.model,
+        run.training.algorithm if run.training else "",
+        comparison.transfer,
+    )
     rng = np.random.default_rng([run.treatment.sample.seed, 8])
-    return as_dicts(compare(task, original, treated, rng, detail, (controls, ())))
+    return as_dicts(compare(task, original, treated, rng, labels, shuffled=(controls, ())))

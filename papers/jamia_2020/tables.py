@@ -10,7 +10,8 @@ import numpy as np
 
 from clinveil import Finding
 from clinveil.report import NONE, between, decimals
-from clinveil.stats import NO_EVIDENCE, is_no_evidence, t_interval, unmeasured
+from clinveil.stats import NO_EVIDENCE, MeasureSpec, is_no_evidence, t_interval
+from clinveil.utility import ORIGINAL, RELEASED
 from clinveil.utility import Task as ClassificationTask
 from papers.jamia_2020.settings import ObfuscationSettings
 from papers.tables import CellRow, Paper, Results, Table, TableSpec, shown
@@ -20,9 +21,15 @@ LOSS = "utility.classification_loss"
 SIMILARITY = "study.similarity"
 LEVEL = 0.9  # level of paper A's intervals
 SOURCE = "paper A, Table 3 and Figure 1"
-SERIES = ("algorithm", "list", "series")
-COMPARISON = ("setting", "model", "vectors", "transfer")
-Key = dict[str, str]
+MEAN = MeasureSpec(
+    measure=SIMILARITY,
+    better="higher",
+    source=SOURCE,
+    unit="repetitions",
+    chance_is="no correlation",
+)
+ComparisonKey = tuple[str, ...]
+"""Labels of a comparison: setting, label column, model, vectors and transfer."""
 Metric = Literal["macro_f1", "micro_f1", "accuracy"]
 MEASURES: Mapping[Metric, str] = {"macro_f1": "", "micro_f1": "_micro", "accuracy": "_accuracy"}
 
@@ -68,10 +75,11 @@ def _corpus_table(
     ]
     remarks = []
     if task is not None:
-        detail = task.labelled.detail
+        of = task.labelled.numbers
         remarks.append(
-            f"{detail['classes']} classes; left out: {detail['without_label']} notes without a"
-            f" label, {detail['notes_of_small_classes']} of classes under {detail['min_class']}"
+            f"{of['classes']} classes; left out: {of['without_label']} notes without a"
+            f" label, {of['notes_of_small_classes']} of classes under"
+            f" {of['min_class']}"
             f" notes; {task.parts.duplicates} near-duplicates stay on one side of the split."
         )
     return spec.table(rows, remarks=remarks, values={"max_tokens": settings.max_tokens})
@@ -79,14 +87,13 @@ def _corpus_table(
 
 def _similarity_table(spec: TableSpec, settings: ObfuscationSettings, results: Results) -> Table:
     rows: list[CellRow] = []
-    for key in _keys(results, SIMILARITY, SERIES):
-        means = [results.first(SIMILARITY, {**key, "n": n}) for n in settings.n]
+    found = {_mean_key(mean): mean for mean in results.all(SIMILARITY)}
+    for algorithm, pairs, series in dict.fromkeys(key[:3] for key in found):
+        means = [found.get((algorithm, pairs, series, n)) for n in settings.n]
         known = [mean for mean in means if mean is not None]
-        scored = ", ".join(str(mean.detail["covered"]) for mean in known)
-        name = f"{key['list']}, {key['algorithm']}"
-        if key["series"]:
-            name += f", {key['series']}"
-        rows.append((name, f"{scored} of {known[-1].detail['pairs']}", *map(shown, means)))
+        scored = ", ".join(str(mean.numbers["covered"]) for mean in known)
+        name = ", ".join(filter(None, (pairs, algorithm, series)))
+        rows.append((name, f"{scored} of {known[-1].numbers['pairs']}", *map(shown, means)))
     if rows:
         for name, printed in spec.paper.items():
             rows.append((f"{name}, paper", "all", *(printed.get(n, NONE) for n in settings.n)))
@@ -94,25 +101,34 @@ def _similarity_table(spec: TableSpec, settings: ObfuscationSettings, results: R
     return spec.table(rows, heads=(*spec.heads, *heads))
 
 
-def _keys(results: Results, measure: str, names: Sequence[str]) -> list[Key]:
-    """Return the details that identify each row of a measure, in order."""
-    rows = [
-        tuple(str(finding.detail.get(name) or "") for name in names)
-        for finding in results.all(measure)
-    ]
-    return [dict(zip(names, row, strict=True)) for row in dict.fromkeys(rows)]
+def _mean_key(finding: Finding) -> tuple[str, str, str, str]:
+    """Return vectors, list, series and N of a mean of similarities, or of one repetition."""
+    algorithm, n, pairs, *_ = finding.labels
+    return algorithm, pairs, finding.series, n
+
+
+def _comparisons(results: Results) -> list[ComparisonKey]:
+    """Return the comparisons in order."""
+    return [*dict.fromkeys(finding.labels[:-1] for finding in results.all(LOSS))]
+
+
+def _first(results: Results, measure: str, key: ComparisonKey, series: str = "") -> Finding | None:
+    """Return the finding of a comparison."""
+    of_key = (f for f in results.all(measure, series) if f.labels[:-1] == key)
+    return next(of_key, None)
 
 
 def _classified(results: Results) -> list[CellRow]:
     rows: list[CellRow] = []
-    for key in _keys(results, LOSS, COMPARISON):
-        if key["transfer"]:
+    for key in _comparisons(results):
+        setting, _, model, vectors, transfer = key
+        if transfer:
             continue
-        several = results.first(_measure("micro_f1", "_loss"), key) is not None
-        name = f"{key['setting']}; {key['model']}"
-        if key["vectors"]:
-            name += f" ({key['vectors']})"
-        control = shown(results.first(SIDE, {"side": "original", **key}), show="control")
+        several = _first(results, _measure("micro_f1", "_loss"), key) is not None
+        name = f"{setting}; {model}"
+        if vectors:
+            name += f" ({vectors})"
+        control = shown(_first(results, SIDE, key, ORIGINAL), show="control")
         macro_f1 = _change(results, "macro_f1", key)
         other = _change(results, "micro_f1" if several else "accuracy", key)
         rows.append((name, *macro_f1, *other, control))
@@ -121,18 +137,19 @@ def _classified(results: Results) -> list[CellRow]:
 
 def _transfers(results: Results) -> list[CellRow]:
     return [
-        (f"{key['transfer']}; {key['model']}", *_change(results, "macro_f1", key))
-        for key in _keys(results, LOSS, COMPARISON)
-        if key["transfer"]
+        (f"{transfer}; {model}", *_change(results, "macro_f1", key))
+        for key in _comparisons(results)
+        for _, _, model, _, transfer in (key,)
+        if transfer
     ]
 
 
-def _change(results: Results, metric: Metric, key: Key) -> tuple[str, str]:
+def _change(results: Results, metric: Metric, key: ComparisonKey) -> tuple[str, str]:
     """Return the score on the released side, and the paired change in points."""
-    loss = results.first(_measure(metric, "_loss"), key)
+    loss = _first(results, _measure(metric, "_loss"), key)
     assert loss is not None
     change = between(points(loss.value), points(loss.high), points(loss.low), 1)
-    return shown(results.first(_measure(metric), {"side": "released", **key})), change
+    return shown(_first(results, _measure(metric), key, RELEASED)), change
 
 
 def _measure(metric: Metric, ending: str = "") -> str:
@@ -145,10 +162,8 @@ def points(loss: float | None) -> float | None:
 
 
 def _token_table(spec: TableSpec, results: Results) -> Table:
-    settings = dict.fromkeys(
-        str(finding.detail["setting"]) for finding in results.all("attack.inversion")
-    )
-    return spec.table((setting, *spec.cells(results, {"setting": setting})) for setting in settings)
+    settings = dict.fromkeys(finding.labels[0] for finding in results.all("attack.inversion"))
+    return spec.table((setting, *spec.cells(results, setting)) for setting in settings)
 
 
 def means(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -157,43 +172,40 @@ def means(findings: Sequence[Finding]) -> Iterator[Finding]:
     A mean that is not above the chance of one repetition is not evidence: it has no value and no
     interval.
     """
-    names = (*SERIES, "n")
-    groups: dict[tuple[str, ...], list[Finding]] = {}
+    groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for finding in findings:
-        key = tuple(str(finding.detail.get(name) or "") for name in names)
-        groups.setdefault(key, []).append(finding)
-    for key, group in groups.items():
-        mean = _mean(dict(zip(names, key, strict=True)), group)
+        groups.setdefault(_mean_key(finding), []).append(finding)
+    for (algorithm, pairs, series, n), group in groups.items():
+        mean = _mean(group)
         if mean is not None:
-            yield mean
+            yield replace(mean, labels=(algorithm, n, pairs), series=series)
 
 
-def _mean(key: Key, findings: Sequence[Finding]) -> Finding | None:
+def _mean(findings: Sequence[Finding]) -> Finding | None:
     """Return the mean of the repetitions; None if it cannot be told why there is none."""
     correlated = [(f, value) for f in findings if (value := correlation_of(f)) is not None]
     values = [value for _, value in correlated]
-    covered = min(int(f.detail.get("scored") or f.n) for f in findings)
-    detail: dict[str, str | float] = {
-        **key,
+    covered = min(int(f.numbers.get("scored") or f.n) for f in findings)
+    numbers: dict[str, float] = {
         "repetitions": len(values),
         "covered": covered,
-        "pairs": int(findings[0].detail.get("pairs") or 0),
+        "pairs": int(findings[0].numbers.get("pairs") or 0),
     }
     if len(values) < 2:
         empty = next((f for f in findings if is_no_evidence(f)), None)
         if empty is None:
             return None
-        return _undefined(str(empty.detail["why"]), len(findings), detail)
+        return MEAN.missing(empty.why, len(findings), numbers=numbers)
     # Repetitions share the pairs, so their mean is compared with the chance of one repetition.
     mean = float(np.mean(values))
-    limit = float(np.mean([float(f.detail["chance_high"] or 0.0) for f, _ in correlated]))
+    limit = float(np.mean([float(f.numbers["chance_high"] or 0.0) for f, _ in correlated]))
     if mean <= limit:
         why = (
             f"{NO_EVIDENCE}: the mean correlation ({mean:.3f}, {covered} pairs) is not above"
             f" chance ({limit:.3f})"
         )
-        undefined = _undefined(why, len(values), {**detail, "correlation": mean})
-        return replace(undefined, chance=0.0, chance_is="no correlation")
+        numbers["correlation"] = mean
+        return MEAN.missing(why, len(values), chance=0.0, numbers=numbers)
     low, high = t_interval(values, LEVEL)
     return Finding(
         SIMILARITY,
@@ -201,7 +213,7 @@ def _mean(key: Key, findings: Sequence[Finding]) -> Finding | None:
         len(values),
         low=low,
         high=high,
-        detail=detail,
+        numbers=numbers,
         method="t interval over repetitions, 90 %",
         better="higher",
         source=SOURCE,
@@ -211,19 +223,7 @@ def _mean(key: Key, findings: Sequence[Finding]) -> Finding | None:
     )
 
 
-def _undefined(why: str, n: int, detail: Mapping[str, str | float]) -> Finding:
-    return unmeasured(
-        SIMILARITY,
-        why,
-        n,
-        detail=detail,
-        better="higher",
-        source=SOURCE,
-        unit="repetitions",
-    )
-
-
 def correlation_of(finding: Finding) -> float | None:
     """Return the correlation of a finding, also of one that is not evidence; None without any."""
-    value = finding.detail.get("correlation") if finding.value is None else finding.value
+    value = finding.numbers.get("correlation") if finding.value is None else finding.value
     return value if isinstance(value, float) else None

@@ -90,15 +90,15 @@ class TextNetwork(Classifier):
             network = training.fit().finish()
             probabilities = _probabilities(network, encoder.rows(job.tested), job.several, device)
         test = decided(probabilities, training.threshold, several=job.several)
-        detail: dict[str, float] = {
+        chosen: dict[str, float] = {
             "epochs": training.progress.best_validation,
             "words": len(encoder),
             "dim": matrix.shape[1],
             "vectors": self.vectors is not None,
         }
         if job.several:
-            detail["threshold"] = training.threshold
-        return Predictions(test, detail)
+            chosen["threshold"] = training.threshold
+        return Predictions(test, chosen)
 
 
 @dataclass(frozen=True)

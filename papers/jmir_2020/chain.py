@@ -11,7 +11,7 @@ Source: JMIR 2020;22(7):e18055, Introduction (0.6 % of patients; 0.02 to 0.15 %)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
@@ -19,9 +19,8 @@ from numpy.random import Generator
 
 from clinveil import Finding, InputError, Patient, Vectors
 from clinveil.attacks import COUNTED, NameTokens, distance_matrix, groups, name_forms, rank_names
-from clinveil.core import Doubles, Ints, Mask
-from clinveil.stats import proportion, unmeasured
-from papers.jmir_2020.scenario import FindingDetail
+from clinveil.core import Doubles, Ints, Mask, Numbers
+from clinveil.stats import HitCounts, MeasureSpec
 from papers.jmir_2020.targets import PAPER_TARGETS, TOPS, target_columns
 
 SOURCE = "JMIR 2020;22(7):e18055, Introduction and Experiment 3"
@@ -35,6 +34,8 @@ _QUESTIONS = {
     RIGHT: "For how many of these does the attacker then name a true diagnosis?",
     ALL: "For how many of all patients does the attacker obtain name and diagnosis?",
 }
+CHANCE_OF_PAIRS = "the same number of random pairs of name words"
+CHANCE_OF_GUESSES = "the guesses for other reconstructed patients"
 NamePair = tuple[str, ...]
 
 
@@ -89,7 +90,8 @@ class Chain:
         targets = target_columns(self.targets, named.codes, codes)
         if len(targets.columns) <= max(TOPS):
             why = f"{len(targets.columns)} targets have a vector; more than {max(TOPS)} are needed"
-            return [unmeasured("attack.chain", why, detail=targets.detail, source=SOURCE)]
+            spec = MeasureSpec(measure="attack.chain", source=SOURCE)
+            return [spec.missing(why, numbers=targets.numbers)]
         columns = rng.permutation(np.array(targets.columns))
         usable = [
             name
@@ -99,20 +101,18 @@ class Chain:
         has = np.zeros((len(missed), len(columns)), dtype=np.bool_)
         has[named.patients] = named.has[:, columns]
         steps = ChainSteps(self.everyone, _owners(missed, usable), has)
-        detail: FindingDetail = {
-            **targets.detail,
+        numbers = {
+            **targets.numbers,
             "names_claimed": len(usable),
             "names_claimed_without_vector": len(set(claims.names)) - len(usable),
         }
         chance_of_pair = _chance_of_a_pair(missed, vectors, usable, claims.pairs)
-        findings = list(steps.of_names(detail, chance_of_pair))
+        findings = list(steps.of_names(numbers, chance_of_pair))
         for metric in self.metrics:
             distances = _distances(vectors, usable, named.diagnoses[columns], metric)
             for direction, sign in (("farthest", -1.0), ("nearest", 1.0)):
                 guesses = np.argsort(sign * distances, axis=1, kind="stable")[:, : max(TOPS)]
-                findings += steps.of_diagnoses(
-                    guesses, direction, {**detail, "metric": metric, "direction": direction}, rng
-                )
+                findings += steps.of_diagnoses(guesses, direction, metric, numbers, rng)
         return findings
 
 
@@ -191,17 +191,18 @@ class ChainSteps:
         """Return the patients with a reconstructed name."""
         return np.flatnonzero(self.name_of >= 0)
 
-    def of_names(self, detail: FindingDetail, chance_of_pair: float | None) -> Iterator[Finding]:
+    def of_names(self, numbers: Numbers, chance_of_pair: float | None) -> Iterator[Finding]:
         """Yield the first two steps, which do not depend on diagnoses."""
         missed = len(self.name_of)
-        yield _share(MISSED, missed, self.everyone, {**detail, "why": COUNTED}, Reference())
+        every_name = HitCounts(hits=missed, tries=self.everyone)
+        yield replace(_share(MISSED, every_name, numbers), why=COUNTED)
+        named = HitCounts(hits=len(self.named), tries=missed, chance=chance_of_pair)
+        finding = _share(NAMED, named, numbers)
         why = "the control of this step is that of clinveil attack names"
-        chance_is = "the same number of random pairs of name words"
-        reference = Reference(chance_of_pair, "" if chance_of_pair is None else chance_is)
-        yield _share(NAMED, len(self.named), missed, {**detail, "why": why}, reference)
+        yield finding if finding.value is None else replace(finding, why=why)
 
     def of_diagnoses(
-        self, guesses: Ints, direction: str, detail: FindingDetail, rng: Generator
+        self, guesses: Ints, direction: str, metric: str, numbers: Numbers, rng: Generator
     ) -> Iterator[Finding]:
         """Yield the last step and the complete chain, for A@1 and A@5; `guesses` (n_names, 5)."""
         named = self.named
@@ -216,64 +217,40 @@ class ChainSteps:
             if table.size:
                 by_chance = float(table.mean())
                 swapped = float(table[np.arange(len(named)), rng.permutation(len(named))].mean())
-            step_detail: FindingDetail = {
-                **detail,
-                "label": f"{direction}, A@{top}",
+            step_numbers = {
+                **numbers,
                 "top": top,
                 "claims": len(guesses),
                 "claims_right": right / len(guesses) if len(guesses) else 0.0,
             }
-            reference = Reference.of_guesses(by_chance, swapped)
-            yield _share(RIGHT, right, len(named), step_detail, reference)
-            step_detail |= {"paper_low": 0.0002, "paper_high": 0.0015}
-            reference = Reference.of_guesses(by_chance * scale, swapped * scale)
-            yield _share(ALL, right, self.everyone, step_detail, reference)
+            labels = (f"{direction}, A@{top}", metric)
+            of_named = HitCounts(hits=right, tries=len(named), chance=by_chance, control=swapped)
+            yield _share(RIGHT, of_named, step_numbers, labels)
+            of_everyone = HitCounts(
+                hits=right,
+                tries=self.everyone,
+                chance=by_chance * scale,
+                control=swapped * scale,
+            )
+            paper = {"paper_low": 0.0002, "paper_high": 0.0015}
+            yield _share(ALL, of_everyone, {**step_numbers, **paper}, labels)
 
 
-@dataclass(frozen=True)
-class Reference:
-    """Chance level and control of a step, with their descriptions."""
-
-    chance: float | None = None
-    chance_is: str = ""
-    control: float | None = None
-    control_is: str = ""
-
-    @classmethod
-    def of_guesses(cls, chance: float, control: float) -> Reference:
-        """Return the reference of guessed diagnoses."""
-        return cls(
-            chance,
-            "the guesses for other reconstructed patients",
-            control,
-            "the guesses of reconstructed patients, permuted once",
-        )
-
-
-def _share(series: str, count: int, n: int, detail: FindingDetail, reference: Reference) -> Finding:
-    step_detail: FindingDetail = {**detail, "series": series}
-    question = _QUESTIONS[series]
-    if not n:
-        return unmeasured(
-            "attack.chain",
-            "no patient reached this step",
-            detail=step_detail,
-            source=SOURCE,
-            question=question,
-            unit="patients",
-        )
-    return proportion(
-        "attack.chain",
-        count,
-        n,
+def _share(
+    series: str, counts: HitCounts, numbers: Numbers, labels: tuple[str, ...] = ()
+) -> Finding:
+    of_pairs = series == NAMED
+    spec = MeasureSpec(
+        measure="attack.chain",
+        series=series,
         over="patients",
         method="Clopper-Pearson over patients, 95 %",
-        detail=step_detail,
         source=SOURCE,
-        question=question,
-        chance=reference.chance,
-        chance_is=reference.chance_is,
-        control=reference.control,
-        control_is=reference.control_is,
-        control_kind=None if reference.control is None else "negative",
+        question=_QUESTIONS[series],
+        chance_is=CHANCE_OF_PAIRS if of_pairs else CHANCE_OF_GUESSES,
+        control_is="the guesses of reconstructed patients, permuted once",
+        control_kind="negative",
     )
+    if not counts.tries:
+        return spec.missing("no patient reached this step", labels=labels, numbers=numbers)
+    return spec.share(counts, labels=labels, numbers=numbers)

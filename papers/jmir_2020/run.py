@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # of scikit-learn
@@ -29,7 +29,7 @@ from papers.jmir_2020.steps import (
 )
 from papers.jmir_2020.tables import ALL_NAMES, GridResults, tables
 from papers.running import Cache, command_line, exit_code_of, settings_of
-from papers.tables import Results, Table, from_dicts, labelled, read_paper, write_results
+from papers.tables import Results, Table, from_dicts, read_paper, write_results
 
 HERE = Path(__file__).parent
 
@@ -78,7 +78,7 @@ def repeat_paper(inputs: Inputs, settings: GridSettings, cache: Cache) -> PaperR
     if settings.figure_3:
         everybody = Removal("none", 1.0, settings.seed, everyone=True)
         curve = cache.run(frequency_curve, inputs, everybody, FIGURE_3, settings.permutations)
-        findings += [labelled(point, {"series": ALL_NAMES}) for point in from_dicts(curve)]
+        findings += [replace(point, series=ALL_NAMES) for point in from_dicts(curve)]
     results = GridResults(Results(tuple(findings)), settings, named.k, missing)
     counts: dict[str, object] = {
         "notes": notes.table.num_rows,

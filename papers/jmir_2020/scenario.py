@@ -20,15 +20,15 @@ Source: JMIR 2020;22(7):e18055, Experiment 3, Table 4.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 
 from clinveil import Finding, Patient, Vectors
 from clinveil.attacks import SWAPPED, Groups, distance_matrix, groups
-from clinveil.core import Doubles, Ints, Mask
-from clinveil.stats import permutation_p, permuted, proportion, strata, unmeasured, wilson
+from clinveil.core import Doubles, Ints, Mask, Numbers
+from clinveil.stats import HitCounts, MeasureSpec, permutation_p, permuted, strata, wilson
 from papers.jmir_2020.targets import PAPER_TARGETS, TOPS, target_columns
 
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3"
@@ -58,7 +58,17 @@ _COUNTS = (
     "diagnoses_without_vector",
     "shared_names",
 )
-FindingDetail = dict[str, float | int | str | bool | None]
+GUESSED = MeasureSpec(
+    measure="attack.scenario",
+    over=UNIT,
+    source=SOURCE,
+    p_is=P_IS,
+    method="Clopper-Pearson, 95 %",
+    chance_is=CHANCE_IS,
+    control_is=SWAPPED,
+    control_kind="negative",
+    question=QUESTION,
+)
 
 
 @dataclass(frozen=True)
@@ -94,14 +104,9 @@ class Scenario:
         counts = {reason: named.left_out[reason] for reason in _COUNTS}
         findings: list[Finding] = []
         for metric in self.metrics:
-            detail: FindingDetail = {
-                "metric": metric,
-                **targets.detail,
-                "names": len(named),
-                **counts,
-            }
-            findings += _of_targets(named, targets.columns, metric, self.permutations, detail, rng)
-            findings += drawn_targets(named, self, metric, detail, rng)
+            numbers = {**targets.numbers, "names": len(named), **counts}
+            findings += _of_targets(named, targets.columns, metric, self.permutations, numbers, rng)
+            findings += drawn_targets(named, self, metric, numbers, rng)
         return findings
 
 
@@ -171,30 +176,33 @@ def _of_targets(
     columns: Sequence[int],
     metric: str,
     permutations: int,
-    detail: FindingDetail,
+    numbers: Numbers,
     rng: Generator,
 ) -> Iterator[Finding]:
+    without_unit = MeasureSpec(measure="attack.scenario", source=SOURCE)
     if len(columns) < 2:
         why = f"{len(columns)} of the targets have a code and a vector; two are needed"
-        yield unmeasured("attack.scenario", why, detail=detail, source=SOURCE)
+        yield without_unit.missing(why, labels=(metric,), numbers=numbers)
         return
     field, _ = contest(named, columns, metric, rng)
     n = len(field.distances)
     # names with two targets at the same distance, whose order was drawn
     ties = int((np.diff(np.sort(field.distances, axis=1), axis=1) == 0).any(axis=1).sum())
-    detail = {**detail, "targets_used": len(columns), "patients_with_a_target": n, "ties": ties}
+    numbers = {**numbers, "targets_used": len(columns), "patients_with_a_target": n, "ties": ties}
     if n < MIN_PATIENTS:
         why = f"{n} patients have a target and a name vector; {MIN_PATIENTS} are needed"
-        yield unmeasured("attack.scenario", why, n, detail=detail, source=SOURCE)
+        yield without_unit.missing(why, n, labels=(metric,), numbers=numbers)
         return
     for series, nearest in SIDES:
-        attempt = Attempt(field, field.guesses(nearest=nearest), field.majority())
-        yield from attempt.findings({**detail, "series": series}, permutations, rng)
-    yield from _held_out(field, permutations, detail, rng)
+        attempt = Attempt(
+            field, field.guesses(nearest=nearest), field.majority(), series, (metric,)
+        )
+        yield from attempt.findings(numbers, permutations, rng)
+    yield from _held_out(field, metric, permutations, numbers, rng)
 
 
 def _held_out(
-    field: Contest, permutations: int, detail: FindingDetail, rng: Generator
+    field: Contest, metric: str, permutations: int, numbers: Numbers, rng: Generator
 ) -> Iterator[Finding]:
     """Yield findings with the direction chosen on half of the patients and scored on the other
     half.
@@ -203,68 +211,61 @@ def _held_out(
     first, second = (field.only(np.sort(half)) for half in np.array_split(order, 2))
     gains = {nearest: first.gains(first.guesses(nearest=nearest)) for nearest in (False, True)}
     nearest = gains[True] > gains[False]  # A@5 decides, then A@1, then the paper's direction
-    attempt = Attempt(second, second.guesses(nearest=nearest), second.majority(first.has))
-    held_out: FindingDetail = {
-        **detail,
-        "series": "far or near fixed on the other half",
-        "direction": "nearest" if nearest else "farthest",
-        "fixed_on": len(first.distances),
-    }
+    attempt = Attempt(
+        second,
+        second.guesses(nearest=nearest),
+        second.majority(first.has),
+        "far or near fixed on the other half",
+        (metric, "fixed: nearest" if nearest else "fixed: farthest"),
+    )
+    held_out = {**numbers, "fixed_on": len(first.distances)}
     yield from attempt.findings(held_out, permutations, rng)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Guesses for the patients, and baseline guesses that use no vectors."""
+    """Guesses for the patients, and baseline guesses that use no vectors; `series` and `labels` of
+    their findings.
+    """
 
     field: Contest
     guesses: Ints
     baseline: Ints
+    series: str
+    labels: tuple[str, ...]
 
-    def findings(
-        self, detail: FindingDetail, permutations: int, rng: Generator
-    ) -> Iterator[Finding]:
+    def findings(self, numbers: Numbers, permutations: int, rng: Generator) -> Iterator[Finding]:
         """Yield A@1 and A@5 with chance, control and P."""
         n, targets = self.field.distances.shape
+        spec = replace(GUESSED, series=self.series)
         for top in TOPS:
-            detail = {**detail, "label": f"A@{top}", "top": top}
+            labels = (*self.labels, f"A@{top}")
             if top >= targets:
                 why = f"{targets} targets: {top} guesses name them all"
-                yield unmeasured("attack.scenario", why, n, detail=detail, source=SOURCE, unit=UNIT)
+                yield replace(spec, question="").missing(
+                    why, n, labels=labels, numbers={**numbers, "top": top}
+                )
                 continue
             hits = int(self.field.right(self.guesses, top).sum())
             null = self.permuted_accuracies(top, permutations + 1, rng)
-            share_of_all_names = hits / int(detail["names"] or 0)
-            yield proportion(
-                "attack.scenario",
-                hits,
-                n,
-                over=UNIT,
-                source=SOURCE,
-                detail={
-                    **detail,
-                    **self._majority(top, hits),
-                    "share_of_all_names": share_of_all_names,
-                },
-                chance=float(null[1:].mean()),
-                control=float(null[0]),
+            majority = float(self.field.right(self.baseline, top).mean())
+            guess = "most frequent target" if top == 1 else f"{top} most frequent targets"
+            finding = spec.share(
+                HitCounts(
+                    hits=hits, tries=n, chance=float(null[1:].mean()), control=float(null[0])
+                ),
                 p=permutation_p(hits / n, null[1:]),
-                p_is=P_IS,
-                method="Clopper-Pearson, 95 %",
-                chance_is=CHANCE_IS,
-                control_is=SWAPPED,
-                control_kind="negative",
-                question=QUESTION,
+                labels=labels,
+                numbers={
+                    **numbers,
+                    "top": top,
+                    "majority": majority,
+                    "beats_majority": hits / n > majority,
+                    "share_of_all_names": hits / int(numbers["names"] or 0),
+                },
             )
-
-    def _majority(self, top: int, hits: int) -> FindingDetail:
-        majority = float(self.field.right(self.baseline, top).mean())
-        guess = "most frequent target" if top == 1 else f"{top} most frequent targets"
-        return {
-            "majority": majority,
-            "beats_majority": hits / len(self.field.distances) > majority,
-            "majority_is": f"the {guess}, guessed for every patient; share of the same patients",
-        }
+            remark = f"majority: the {guess}, guessed for every patient; share of the same patients"
+            yield replace(finding, remarks=(remark,))
 
     def permuted_accuracies(self, top: int, times: int, rng: Generator) -> Doubles:
         """Return accuracies with names permuted within strata, (times,)."""
@@ -273,21 +274,22 @@ class Attempt:
 
 
 def drawn_targets(
-    named: Groups, plan: Scenario, metric: str, detail: FindingDetail, rng: Generator
+    named: Groups, plan: Scenario, metric: str, numbers: Numbers, rng: Generator
 ) -> Iterator[Finding]:
     """Yield the share of random sets in which farthest, and nearest, beat the majority, for A@1 and
-    A@5; `detail` is that of all findings.
+    A@5; `numbers` are those of all findings.
     """
     eligible = np.flatnonzero(named.prevalence >= plan.min_patients)
-    detail = {**detail, "eligible": len(eligible), "targets_drawn": plan.drawn}
+    numbers = {**numbers, "eligible": len(eligible), "targets_drawn": plan.drawn}
     if len(eligible) <= plan.drawn or plan.drawn <= max(TOPS):
         why = (
             f"{len(eligible)} diagnoses occur in {plan.min_patients} or more of these patients;"
             f" draws of {plan.drawn} need more, and more than {max(TOPS)} targets"
         )
-        yield unmeasured(
-            "attack.scenario_draws", why, detail=detail, source=SOURCE_OF_DRAWS, unit=UNIT_OF_DRAWS
+        spec = MeasureSpec(
+            measure="attack.scenario_draws", source=SOURCE_OF_DRAWS, unit=UNIT_OF_DRAWS
         )
+        yield spec.missing(why, labels=(metric,), numbers=numbers)
         return
     distances = distance_matrix(named.names, named.diagnoses[eligible], metric)
     has = named.has[:, eligible]
@@ -298,8 +300,8 @@ def drawn_targets(
         key = distances if nearest else -distances
         scores = np.array([_scores(key[:, columns], has[:, columns], orders) for columns in sets])
         for index, top in enumerate(TOPS):
-            label: FindingDetail = {"series": series, "label": f"A@{top}", "top": top}
-            yield _of_draws(scores[:, index], {**detail, **label})
+            finding = _of_draws(scores[:, index], {**numbers, "top": top})
+            yield replace(finding, series=series, labels=(metric, f"A@{top}"))
 
 
 def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
@@ -322,7 +324,7 @@ def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
     return accuracies
 
 
-def _of_draws(scores: Doubles, detail: FindingDetail) -> Finding:
+def _of_draws(scores: Doubles, numbers: Numbers) -> Finding:
     """Return the finding from accuracies (draws, orders + majority)."""
     majority = scores[:, -1:]
     n = len(scores)
@@ -339,8 +341,8 @@ def _of_draws(scores: Doubles, detail: FindingDetail) -> Finding:
         chance=float(beaten[1:].mean()),
         control=float(beaten[1]),
         source=SOURCE_OF_DRAWS,
-        detail={
-            **detail,
+        numbers={
+            **numbers,
             "tied": float((scores[:, 0] == majority[:, 0]).mean()),
             "mean_accuracy": float(scores[:, 0].mean()),
             "best_accuracy": float(scores[:, 0].max()),

@@ -23,7 +23,7 @@ from papers.jmir_2020.scenario import Scenario
 from papers.jmir_2020.settings import EmbeddingModel
 from papers.jmir_2020.targets import PAPER_TARGETS
 from papers.running import Cache, StoredFindings, digest_of, say
-from papers.tables import as_dicts
+from papers.tables import as_dicts, labelled
 
 COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID)
 BEST = "attack.names_best"
@@ -199,7 +199,7 @@ def _context(people: list[Patient], codes: dict[str, str]) -> Context:
 
 
 def _of_model(findings: list[Finding], label: str) -> list[Finding]:
-    return [replace(finding, detail={**finding.detail, "model": label}) for finding in findings]
+    return [labelled(finding, label) for finding in findings]
 
 
 @dataclass(frozen=True)

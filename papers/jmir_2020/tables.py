@@ -11,11 +11,21 @@ from clinveil import Finding
 from clinveil.report import NONE, p_value
 from papers.jmir_2020.scenario import REPLICATES
 from papers.jmir_2020.settings import NAMES, PAPER_WINDOWS, GridSettings, main_models
-from papers.tables import CellRow, Paper, Results, Table, TableSpec, cell, figure, hits
+from papers.tables import CellRow, Paper, Results, Table, TableSpec, cell, figure
 
 LEVEL = 0.05
 ALL_NAMES = "all names left in the notes"  # the series of Figure 3
 TOP_LABELS = ("A@1", "A@5")
+# measures whose findings begin with labels of model and metric
+BY_METRIC = frozenset(
+    {
+        "attack.names",
+        "attack.association_difference",
+        "attack.association_patients",
+        "attack.scenario",
+        "attack.scenario_draws",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -52,14 +62,11 @@ def tables(results: GridResults, paper: Paper) -> list[Table]:
 
 def _all_models(findings: Results, spec: TableSpec) -> Table:
     pairs = dict.fromkeys(
-        (str(finding.detail["model"]), str(finding.detail["metric"]))
+        finding.labels[:2]
         for finding in findings.findings
-        if "metric" in finding.detail and finding.detail.get("series") != ALL_NAMES
+        if finding.measure in BY_METRIC and len(finding.labels) > 1
     )
-    return spec.table(
-        (model, metric, *spec.cells(findings, {"model": model, "metric": metric}))
-        for model, metric in pairs
-    )
+    return spec.table((*pair, *spec.cells(findings, *pair)) for pair in pairs)
 
 
 def metric_of(settings: GridSettings, spec: TableSpec) -> str:
@@ -75,11 +82,11 @@ def grid_cells(results: GridResults, spec: TableSpec) -> dict[tuple[int, str], G
     for top in TOP_LABELS if TOP_LABELS[0] in spec.paper else ("",):
         printed = spec.paper.get(top, {}) if top else spec.paper
         for model in main_models(results.settings):
-            details = {"model": model.label, "metric": metric, "series": spec.series, "label": top}
+            words = (model.label, metric, spec.series, top)
             heading = NAMES[model.algorithm] + (f", {top}" if top else "")
             cells[model.window, heading] = GridCell(
                 by_window(printed.get(model.algorithm, ())).get(model.window, NONE),
-                results.findings.first(spec.measure, details),
+                results.findings.first(spec.measure, *words),
             )
     return cells
 
@@ -109,8 +116,7 @@ def _grid(results: GridResults, paper: Paper, spec: TableSpec) -> Table:
         rows.append(tuple(row))
     metric = metric_of(results.settings, spec)
     findings = [grid_cell.finding for grid_cell in cells.values()]
-    reasons = [f.detail.get("why") for f in findings if f is not None and f.value is None]
-    why = dict.fromkeys(str(reason) for reason in reasons if reason)
+    why = dict.fromkeys(f.why for f in findings if f is not None and f.value is None)
     values = {"metric": metric, "k": results.k, "draws": results.settings.scenario_draws}
     remarks = [
         *_remarks(results, paper.sentences, spec, metric),
@@ -142,19 +148,22 @@ def best_names(findings: Results, sentences: Mapping[str, str], k: int) -> Itera
     ceiling.
     """
     for best in findings.measured("attack.names_best"):
+        model, metric, *_ = best.labels
         values = {
-            **best.detail,
+            **best.numbers,
+            "model": model,
+            "metric": metric,
             "value": figure(best.value, "count"),
-            "hits": hits(best),
+            "hits": best.count,
             "p": p_value(best.p or 0.0),
             "low": figure(best.low, "count"),
             "high": figure(best.high, "count"),
         }
         yield sentences["best_names"].format_map(values)
     for finding in findings.findings[:1]:
-        ceiling = figure(float(finding.detail["ceiling"] or 0), "count")
+        ceiling = figure(float(finding.numbers["ceiling"] or 0), "count")
         yield sentences["ceiling"].format_map(
-            {**finding.detail, "length": k, "ceiling_percent": ceiling}
+            {**finding.numbers, "length": k, "ceiling_percent": ceiling}
         )
 
 
@@ -166,14 +175,13 @@ def best_of(findings: Results, sentences: Mapping[str, str], spec: TableSpec) ->
     if not measured:
         return
     best = min(measured, key=lambda finding: (_p(finding), -abs(finding.value or 0.0)))
-    labels = [best.detail.get(name) for name in ("model", "metric", "series", "label")]
     yield sentences["best"].format(
         found=len(measured),
-        which=", ".join(str(label) for label in labels if label),
+        which=", ".join(filter(None, (*best.labels, best.series))),
         value=figure(best.value, spec.kind),
         chance=figure(best.chance, spec.kind),
         p=p_value(_p(best)),
-        family=best.detail.get("models", len(measured)),
+        family=best.numbers.get("models", len(measured)),
         over=sum(_p(finding) <= LEVEL for finding in measured),
     )
 
@@ -182,13 +190,16 @@ def best_patients(findings: Results, sentences: Mapping[str, str], series: str) 
     """Yield a remark about the model with most significant patients, and its smallest P times
     patients and models.
     """
-    measured = findings.measured("attack.association_patients", {"series": series})
+    measured = findings.measured("attack.association_patients", series)
     if not measured:
         return
     best = max(measured, key=lambda finding: finding.value or 0.0)
-    least = float(best.detail["smallest_p"] or 0.0)
+    least = float(best.numbers["smallest_p"] or 0.0)
+    model, metric, *_ = best.labels
     values = {
-        **best.detail,
+        **best.numbers,
+        "model": model,
+        "metric": metric,
         "found": len(measured),
         "count": best.count,
         "n": best.n,
@@ -197,23 +208,23 @@ def best_patients(findings: Results, sentences: Mapping[str, str], series: str) 
         "permuted": figure(best.control, "count"),
     }
     yield sentences["patients"].format_map(values)
-    if "warning" in best.detail:
-        yield f"Warning: {best.detail['warning']}."
+    if best.warning:
+        yield f"Warning: {best.warning}."
 
 
 def draws_floor(findings: Results, sentences: Mapping[str, str], measure: str) -> Iterator[str]:
     """Yield a remark if there are too few permutations for Holm to reject."""
     measured = findings.measured(measure)
-    families = [int(finding.detail.get("models") or len(measured)) for finding in measured]
+    families = [int(finding.numbers.get("models") or len(measured)) for finding in measured]
     if families and min(families) / (REPLICATES + 1) > LEVEL:
         yield sentences["floor"].format(orders=REPLICATES, all=REPLICATES + 1, family=min(families))
 
 
 def wilcoxon(findings: Results, sentences: Mapping[str, str], metric: str) -> Iterator[str]:
     """Yield a remark about the paper's test, and how often it rejects with permuted names."""
-    tests = findings.all("attack.association_wilcoxon", {"metric": metric})
+    tests = findings.all("attack.association_wilcoxon", metric)
     if tests:
-        shares = [float(test.detail["rejected_with_names_permuted"] or 0.0) for test in tests]
+        shares = [float(test.numbers["rejected_with_names_permuted"] or 0.0) for test in tests]
         yield sentences["wilcoxon"].format(
             over=sum(_p(test) <= LEVEL for test in tests),
             found=len(tests),
@@ -222,18 +233,17 @@ def wilcoxon(findings: Results, sentences: Mapping[str, str], metric: str) -> It
 
 
 def _p(finding: Finding) -> float:
-    value = finding.detail.get("p_over_models")
+    value = finding.numbers.get("p_over_models")
     return value if isinstance(value, float) else 1.0
 
 
 def _chain(findings: Results) -> Iterator[CellRow]:
     """Yield the steps of the chain for the model with the best result of attack 1."""
     best = findings.first("attack.names_best")
-    of_model = {"model": str(best.detail["model"])} if best else {}
-    for step in findings.measured("attack.chain", of_model):
-        labels = [step.detail.get(name) for name in ("series", "direction", "label", "metric")]
+    model = best.labels[0] if best else ""
+    for step in findings.measured("attack.chain", model):
         yield (
-            ", ".join(str(label) for label in labels if label),
+            ", ".join((step.series, *step.labels[1:])),
             f"{NONE if step.count is None else step.count} of {step.n:,}",
             figure(step.value, "count"),
             f"{figure(step.low, 'count')} to {figure(step.high, 'count')}",
@@ -246,8 +256,8 @@ def _curve(findings: Results) -> Iterator[CellRow]:
     """Yield Figure 3: in-group minus out-group of names below each frequency, with all names in the
     notes.
     """
-    for point in findings.measured("attack.association_by_frequency", {"series": ALL_NAMES}):
-        below = point.detail["below"]
+    for point in findings.measured("attack.association_by_frequency", ALL_NAMES):
+        below = point.numbers["below"]
         yield (
             "all" if below is None else str(below),
             figure(point.value, "number"),

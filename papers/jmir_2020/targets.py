@@ -38,7 +38,7 @@ class TargetColumns:
     without_vector: int
 
     @property
-    def detail(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, int]:
         """Return the counts for a finding."""
         return {
             "targets_wanted": self.wanted,

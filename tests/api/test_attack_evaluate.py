@@ -16,7 +16,7 @@ from clinveil.attacks import Attack, Context, Names, attacks
 from clinveil.cli import main
 from clinveil.core import Finding, UsageError
 from clinveil.corpus.demo import demo_chunks
-from clinveil.utility.evaluations import evaluations
+from clinveil.utility import EVALUATIONS
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_the_functions_are_the_registered_attacks():
 
 
 def test_the_functions_are_the_registered_evaluations():
-    assert dir(clinveil.evaluate) == sorted(name.replace("-", "_") for name in evaluations.names())
+    assert dir(clinveil.evaluate) == sorted(name.replace("-", "_") for name in EVALUATIONS.names())
 
 
 def test_the_command_and_the_function_return_the_same(fitted, tmp_path):

@@ -135,9 +135,10 @@ FINDINGS = [
         high=0.6,
         chance=0.1,
         count=5,
-        detail={"k": 3, "at": "a"},
+        numbers={"k": 3},
+        labels=("a", "b"),
     ),
-    Finding("utility.y", None, 0, detail={"why": "no labels", "k": 2.5}),
+    Finding("utility.y", None, 0, why="no labels", numbers={"k": 2.5}),
 ]
 
 
@@ -147,13 +148,8 @@ def test_findings_become_a_frame(library):
     assert type(made) is type(FRAMES[library]({"a": [1]}))
     rows = arrow(made).to_pylist()
     assert rows[0]["measure"] == "attack.x"
-    assert (rows[0]["value"], rows[0]["n"], rows[0]["detail_k"], rows[0]["detail_at"]) == (
-        0.5,
-        10,
-        3.0,
-        "a",
-    )
-    assert rows[1]["detail_why"] == "no labels"
+    assert (rows[0]["value"], rows[0]["n"], rows[0]["numbers_k"]) == (0.5, 10, 3.0)
+    assert rows[0]["labels"] == "a, b" and rows[1]["why"] == "no labels"
     assert nw.from_native(clinveil.to_frame([], library), eager_only=True).shape[0] == 0
 
 

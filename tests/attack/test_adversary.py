@@ -17,7 +17,9 @@ from clinveil.attacks import (
     Linkage,
     adversary_table,
     gated_only,
+    holding_of,
     not_applicable,
+    target_of,
 )
 from clinveil.attacks.threats import HOLDINGS, tagged
 from clinveil.channel import identity_channel
@@ -25,7 +27,6 @@ from clinveil.core import Finding
 from clinveil.corpus import memory_corpus, rows
 from clinveil.releases.attack_gates import adversary_gates
 from clinveil.releases.producers.deidentified import SourcedProduct
-from clinveil.stats import unmeasured
 
 READERS = {
     "shadow": ("own-vectors",),
@@ -35,70 +36,67 @@ READERS = {
 }
 
 
-def of(value, holding="recipient", target="names", chance=0.1, **detail):
+def of(value, holding="recipient", target="names", chance=0.1, attack=""):
     return tagged(
-        Finding("attack.reading.names", value, 100, chance=chance, detail=detail), holding, target
+        Finding("attack.reading.names", value, 100, chance=chance, attack=attack), holding, target
     )
 
 
 def cells(findings):
-    return {(row.adversary, row.target): row for row in adversary_table(findings)}
+    table = adversary_table(findings)
+    return {(cell.holding, cell.target): row for cell, row in table.items()}
 
 
 def test_a_cell_is_the_strongest_attack_above_chance():
-    got = cells([of(0.2, reader="a"), of(0.3, reader="b"), of(0.35, reader="c", chance=0.3)])
+    got = cells([of(0.2, attack="a"), of(0.3, attack="b"), of(0.35, attack="c", chance=0.3)])
     row = got["recipient", "names"]
-    assert (row.value, row.attack, row.chance, row.n, row.gated) == (0.3, "b", 0.1, 100, True)
+    assert (row.finding.value, row.attack, row.gated) == (0.3, "b", True)
 
 
 def test_a_stronger_adversary_can_run_the_attacks_of_a_weaker_one():
     got = cells(
         [
-            of(0.3, "shadow", reader="own"),
-            of(0.1, "pairs-20", reader="pairs"),
+            of(0.3, "shadow", attack="own"),
+            of(0.1, "pairs-20", attack="pairs"),
             of(0.2, "stolen-vectors"),
         ]
     )
-    assert (got["pairs-20", "names"].value, got["pairs-20", "names"].by) == (0.3, "shadow")
-    assert got["stolen-vectors", "names"].value == 0.3 and ("recipient", "names") not in got
+    assert (got["pairs-20", "names"].finding.value, got["pairs-20", "names"].by) == (0.3, "shadow")
+    assert got["stolen-vectors", "names"].finding.value == 0.3 and ("recipient", "names") not in got
     assert (
-        cells([of(0.3, "pairs-20"), of(0.2, "stolen-vectors")])["stolen-vectors", "names"].value
+        cells([of(0.3, "pairs-20"), of(0.2, "stolen-vectors")])[
+            "stolen-vectors", "names"
+        ].finding.value
         == 0.2
     )
 
 
-def test_the_table_is_sorted_and_ends_with_the_stolen_vault():
+def test_the_table_is_sorted_by_adversary_and_target():
     made = [
         of(0.1, "stolen-vectors"),
         of(0.1, "recipient", "copies"),
         of(0.1, "recipient", "words"),
     ]
     table = adversary_table([*made, Finding("attack.inversion", 3.0, 5)])
-    assert [row.adversary for row in table] == sorted(
-        (row.adversary for row in table), key=HOLDINGS.index
+    assert [cell.holding for cell in table] == sorted(
+        (cell.holding for cell in table), key=HOLDINGS.index
     )
-    assert [row.target for row in table if row.adversary == "recipient"] == ["words", "copies"]
-    assert (
-        table[-1].adversary == "stolen-vault" and table[-1].value is None and "key" in table[-1].why
-    )
-    assert table[0].label == LABELS["recipient"]
+    assert [cell.target for cell in table if cell.holding == "recipient"] == ["words", "copies"]
+    assert next(iter(table.values())).label == LABELS["recipient"]
 
 
 def test_a_cell_without_a_value_says_why():
-    row = cells([tagged(unmeasured("attack.reading.names", "too few"), "pairs-20", "names")])[
-        "pairs-20", "names"
-    ]
-    assert row.value is None and row.why == "too few"
+    row = cells(
+        [tagged(Finding("attack.reading.names", None, 0, why="too few"), "pairs-20", "names")]
+    )["pairs-20", "names"]
+    assert row.finding.value is None and row.finding.why == "too few"
 
 
 @pytest.mark.parametrize("kind", ["obfuscated", "deidentified", "synthetic"])
 def test_what_does_not_apply_to_a_kind_gives_its_reason(kind):
     found = not_applicable(kind)
-    assert all(
-        str(f.detail["why"]).startswith("does not apply, because") and not f.detail["gated"]
-        for f in found
-    )
-    targets = {f.detail["target"] for f in found}
+    assert all(f.why.startswith("does not apply, because") and not f.gated for f in found)
+    targets = {target_of(f) for f in found}
     assert targets < set(TARGETS) and ("membership" in targets) == (kind != "synthetic")
     assert ("words" in targets) == (kind in ("deidentified", "synthetic"))
 
@@ -108,7 +106,7 @@ def attacked(case, **settings):
 
 
 def by_reader(found, kind):
-    return {f.detail["reader"]: f for f in found if f.measure == f"attack.reading.{kind}"}
+    return {f.attack: f for f in found if f.measure == f"attack.reading.{kind}"}
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +121,10 @@ def of_code(corpus_code):
 
 
 def test_every_adversary_attacks_every_release(of_code):
-    held = {f.detail["adversary"]: set() for f in of_code if "adversary" in f.detail}
+    held = {holding_of(f): set() for f in of_code if f.cell}
     for f in of_code:
-        if "adversary" in f.detail:
-            held[f.detail["adversary"]].add(f.detail["reader"])
+        if f.cell:
+            held[holding_of(f)].add(f.attack)
     assert held == {holding: set(readers) for holding, readers in READERS.items()}
 
 
@@ -145,20 +143,22 @@ def test_known_pairs_break_a_code_and_the_gate_refuses_it(of_code):
 
 
 def test_gates_judge_recipients_with_up_to_twenty_pairs(of_code):
-    judged = {f.detail["adversary"] for f in of_code if f.detail.get("gated")}
+    judged = {holding_of(f) for f in of_code if f.gated}
     assert judged <= GATED and "pairs-20" in judged
 
 
 def test_the_whole_release_is_before_the_attacker(of_code, corpus_code):
     words = sum(len(note.text.split()) for note in rows(corpus_code.released))
-    assert {f.detail["released_words"] for f in of_code if "released_words" in f.detail} == {words}
+    assert {f.numbers["released_words"] for f in of_code if "released_words" in f.numbers} == {
+        words
+    }
 
 
 def test_too_few_notes_for_the_pairs_are_reported_without_a_value(tmp_path):
     got = attacked(context(tmp_path, patients=12))
-    short = [f for f in got if f.detail.get("adversary") == "pairs-200"]
-    assert {f.detail["target"] for f in short} == {"names", "planted names", "words", "rare words"}
-    assert all(f.value is None and "notes of other patients" in f.detail["why"] for f in short)
+    short = [f for f in got if holding_of(f) == "pairs-200"]
+    assert {target_of(f) for f in short} == {"names", "planted names", "words", "rare words"}
+    assert all(f.value is None and "notes of other patients" in f.why for f in short)
 
 
 def test_an_unprotected_release_is_recovered_by_all_and_refused(tmp_path):
@@ -184,7 +184,7 @@ def test_public_texts_link_what_they_describe(tmp_path):
             replace(plain, public=known), np.random.default_rng(0)
         )
         got = cells(found)["recipient", "note by public knowledge"]
-        assert low <= got.value <= high and got.gated
+        assert low <= got.finding.value <= high and got.gated
     without = Linkage(fragment=0, own_vectors=False)(
         Context(released=case.entered, original=case.entered), np.random.default_rng(0)
     )
@@ -207,17 +207,21 @@ def test_targets_that_no_gate_of_a_kind_judges_are_not_marked():
     own = tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers")
     plain = Finding("utility.z", 0.5, 10)
     found = gated_only([one, own, plain], ("own identifiers",), "deidentified")
-    assert [f.detail.get("gated") for f in found] == [False, True, None]
+    assert [f.gated for f in found] == [False, True, False]
     assert SourcedProduct.judged == ("own identifiers",)
 
 
 def test_a_target_that_does_not_apply_to_a_kind_has_no_figure_in_the_table():
     kept = tagged(
-        Finding("attack.kept_columns_unique", 1.0, 10, detail={"columns": 2}),
+        Finding("attack.kept_columns_unique", 1.0, 10, numbers={"columns": 2}),
         "recipient",
         "kept columns",
     )
     for kind, value in (("synthetic", None), ("obfuscated", 1.0)):
         (found,) = gated_only([kept], (), kind)
         cell = cells([found, *not_applicable(kind)]).get(("recipient", "kept columns"))
-        assert cell.value == value and found.value == 1.0 and found.detail["columns"] == 2
+        assert (
+            (cell.finding.value if cell else None) == value
+            and found.value == 1.0
+            and found.numbers["columns"] == 2
+        )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from clinveil.attacks import AdversarySuite, Context
-from clinveil.attacks.adversary import adversaries
+from clinveil.attacks.adversary import ADVERSARIES
 from clinveil.attacks.channel._view import adversary_views, aligned, halves
 from clinveil.channel import Channel, WordObfuscator
 from clinveil.core import InputError, Key
@@ -69,7 +69,7 @@ def context(tmp_path, seed=0, patients=12, k=4, length=60):
 
 def found(case, **settings):
     got = AdversarySuite(**{"canaries": 4, **settings})(case, np.random.default_rng(1))
-    return {(one.measure.rpartition(".")[2], one.detail["reader"]): one for one in got}
+    return {(one.measure.rpartition(".")[2], one.attack): one for one in got}
 
 
 @pytest.fixture(scope="module")
@@ -91,14 +91,14 @@ def test_every_reader_stands_beside_chance_and_control(case):
     )
     assert pairs.control < 0.15 and pairs.control_kind == "negative"
     assert got["unprotected", "bigram"].value > 0.99
-    assert "other notes" in pairs.detail["knowledge"]
+    assert "other notes" in pairs.knowledge
 
 
 def test_chance_is_that_of_all_attacked_words_for_an_adversary_of_few_words_too(case, monkeypatch):
     """The most frequent of a few words has a large share by chance, which would hide what the
     adversary recovers.
     """
-    monkeypatch.setattr(adversaries.get("own-vectors"), "max_words", 60)
+    monkeypatch.setattr(ADVERSARIES.get("own-vectors"), "max_words", 60)
     got = found(case)
     few = got["all", "own-vectors"]
     many = got["all", "bigram"]
@@ -109,7 +109,7 @@ def test_chance_is_that_of_all_attacked_words_for_an_adversary_of_few_words_too(
 
 def test_planted_names_are_read_in_copies_alone(case):
     got = found(case)["canaries", "bigram"]
-    assert got.detail["planted"] == 4 and 3 * 4 <= got.n <= 13 * 4
+    assert got.numbers["planted"] == 4 and 3 * 4 <= got.n <= 13 * 4
     assert got.value > 0.2  # among four names, each of which few outputs hide
     assert ("canaries", "bigram") not in found(case, canaries=0)
 

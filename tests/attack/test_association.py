@@ -40,9 +40,9 @@ def test_the_four_by_hand():
     assert found.n == 5 and found.low <= found.value <= found.high
     assert one(findings, "attack.association_absolute").value == pytest.approx(-np.mean(gaps))
     signed = one(findings, "attack.association_wilcoxon")
-    assert signed.value == -1 and signed.detail["in_minus_out"] == pytest.approx(np.mean(gaps))
+    assert signed.value == -1 and signed.numbers["in_minus_out"] == pytest.approx(np.mean(gaps))
     coverage = one(findings, "attack.association_coverage")
-    assert (coverage.value, coverage.n, coverage.detail["shared_names"]) == (1, 5, 2)
+    assert (coverage.value, coverage.n, coverage.numbers["shared_names"]) == (1, 5, 2)
 
 
 def test_the_signed_rank_test_is_an_enumeration():
@@ -63,20 +63,20 @@ def test_planted_links_are_found_near_and_far(link):
     found = one(findings, "attack.association_difference")
     assert (found.value < found.chance) == (link > 0)
     assert found.p == 1 / 400
-    assert one(findings, "attack.association_patients", series=NAMES).value > 0.8
+    assert one(findings, "attack.association_patients", NAMES).value > 0.8
 
 
 def test_without_a_link_the_papers_tests_reject_and_the_nulls_do_not(unlinked):
     signed = one(unlinked, "attack.association_wilcoxon")
     assert signed.p < 0.001 and signed.value > 0.3  # "in > out", as in the paper
-    assert signed.detail["rejected_with_names_permuted"] > 0.9
+    assert signed.numbers["rejected_with_names_permuted"] > 0.9
     found = one(unlinked, "attack.association_difference")
     assert found.low > 0.2 and found.p > 0.05
     assert (
         found.value == pytest.approx(found.chance, rel=0.2) == pytest.approx(found.control, rel=0.2)
     )
-    held = one(unlinked, "attack.association_patients", series=NAMES)
-    assert held.value == 0 and held.detail["unadjusted"] < 0.12
+    held = one(unlinked, "attack.association_patients", NAMES)
+    assert held.value == 0 and held.numbers["unadjusted"] < 0.12
 
 
 def test_whole_names_permuted_over_like_patients_fall_to_chance():
@@ -88,7 +88,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
     found = one(findings, "attack.association_difference")
     assert found.p > 0.01
     assert found.low < found.chance < found.high
-    assert one(findings, "attack.association_patients", series=NAMES).value < 0.1
+    assert one(findings, "attack.association_patients", NAMES).value < 0.1
 
 
 def test_the_papers_p_values_come_with_their_error_rate():
@@ -96,11 +96,11 @@ def test_the_papers_p_values_come_with_their_error_rate():
     found = one(
         attack(world(np.random.default_rng(5)), plan=plan),
         "attack.association_patients",
-        series=PAPERS,
+        PAPERS,
     )
-    assert found.detail["draws"] == 1_000
-    assert found.detail["family_wise_error"] == pytest.approx(1 - (1000 / 1001) ** 120)
-    assert "count/n" in found.detail["warning"] and "could never reject" in found.detail["warning"]
+    assert found.numbers["draws"] == 1_000
+    assert found.numbers["family_wise_error"] == pytest.approx(1 - (1000 / 1001) ** 120)
+    assert "count/n" in found.warning and "could never reject" in found.warning
     assert found.chance == pytest.approx(1 / 1001)
 
 
@@ -108,9 +108,9 @@ def test_each_metric_is_measured_and_the_first_draws_the_curve(unlinked):
     plan = dict(metric=("euclidean", "cosine"), permutations=99)
     findings = attack(world(np.random.default_rng(1)), plan=plan)
     for metric in ("euclidean", "cosine"):
-        assert one(findings, "attack.association_difference", metric=metric).n == 120
+        assert one(findings, "attack.association_difference", metric).n == 120
     curve = [f for f in findings if f.measure == "attack.association_by_frequency"]
-    assert {f.detail["metric"] for f in curve} == {"euclidean"}
+    assert {f.labels[1] for f in curve} == {"euclidean"}
 
 
 def test_the_curve_holds_the_names_below_each_threshold(unlinked):
@@ -120,9 +120,9 @@ def test_the_curve_holds_the_names_below_each_threshold(unlinked):
     means = np.array([np.mean([counts[ids[word]] for word in p.name]) for p in made.patients])
     curve = [f for f in unlinked if f.measure == "attack.association_by_frequency"]
     assert [f.n for f in curve] == [
-        int((means < (f.detail["below"] or np.inf)).sum()) for f in curve
+        int((means < (f.numbers["below"] or np.inf)).sum()) for f in curve
     ]
-    assert curve[-1].detail["below"] is None
+    assert curve[-1].numbers["below"] is None
     assert curve[-1].value == pytest.approx(one(unlinked, "attack.association_difference").value)
     assert curve[-1].chance == pytest.approx(one(unlinked, "attack.association_difference").chance)
 
@@ -159,12 +159,16 @@ def test_few_patients_are_not_tested_but_counted():
         vectors(), four((("1",), ("2",), (), ("1", "2", "3", "4"))), CODES, np.random.default_rng(0)
     )
     coverage, null = findings
-    assert (coverage.value, coverage.detail["no_diagnosis"], coverage.detail["all_diagnoses"]) == (
+    assert (
+        coverage.value,
+        coverage.numbers["no_diagnosis"],
+        coverage.numbers["all_diagnoses"],
+    ) == (
         0.5,
         1,
         1,
     )
-    assert null.value is None and "2 patients" in null.detail["why"]
+    assert null.value is None and "2 patients" in null.why
 
 
 def test_over_models_is_statsmodels_holm_within_each_measure():
@@ -179,11 +183,11 @@ def test_over_models_is_statsmodels_holm_within_each_measure():
     for measure in ("attack.association_difference", "attack.association_wilcoxon"):
         family = [f for f in adjusted if f.measure == measure]
         expected = multipletests([f.p for f in family], method="holm")[1]
-        assert [f.detail["p_over_models"] for f in family] == pytest.approx(list(expected))
-        assert {f.detail["models"] for f in family} == {4}
+        assert [f.numbers["p_over_models"] for f in family] == pytest.approx(list(expected))
+        assert {f.numbers["models"] for f in family} == {4}
     assert (
         "p_over_models"
-        not in one(adjusted[: len(adjusted) // 2], "attack.association_coverage").detail
+        not in one(adjusted[: len(adjusted) // 2], "attack.association_coverage").numbers
     )
 
 
@@ -191,5 +195,5 @@ def test_who_could_be_found_at_all_is_counted():
     """One diagnosis of 30 gives no P below 1/30; four of 30 give one of 1/27,405."""
     made = world(np.random.default_rng(8), n=100, m=30)
     sizes = np.array([len(p.codes) for p in made.patients])
-    found = one(attack(made), "attack.association_patients", series=RANDOM)
-    assert found.detail["could_reject"] == int((sizes >= 3).sum())
+    found = one(attack(made), "attack.association_patients", RANDOM)
+    assert found.numbers["could_reject"] == int((sizes >= 3).sum())

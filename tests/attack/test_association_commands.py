@@ -53,7 +53,7 @@ def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path):
         missing = [
             k for k in ("value", "low", "high", "chance", "control") if getattr(f, k) is None
         ]
-        assert not missing or f.detail["why"], (f.measure, missing)
+        assert not missing or f.why, (f.measure, missing)
 
 
 def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
@@ -71,11 +71,11 @@ def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
     )
     assert run(files, *flags, "--notes", files / "notes.csv", vectors=("v", "v.vec")) == 0
     found = read_findings(tmp_path / "f.json")
-    models = {f.detail["model"] for f in found}
+    models = {f.labels[0] for f in found}
     assert len(models) == 2 and all("v.vec" not in model for model in models)
     differences = [f for f in found if f.measure == "attack.association_difference"]
-    assert len(differences) == 4 and {f.detail["models"] for f in differences} == {4}
-    assert all(f.detail["p_over_models"] >= f.p for f in differences)
+    assert len(differences) == 4 and {f.numbers["models"] for f in differences} == {4}
+    assert all(f.numbers["p_over_models"] >= f.p for f in differences)
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_imported_vectors_may_hold_any_words(files, tmp_path):
         == 0
     )
     coverage = next(f for f in read_findings(out) if f.measure == "attack.association_coverage")
-    assert coverage.detail["names_without_vector"] == 1 and coverage.value == 59 / 60
+    assert coverage.numbers["names_without_vector"] == 1 and coverage.value == 59 / 60

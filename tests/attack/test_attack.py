@@ -23,14 +23,14 @@ def test_a_context_knows_what_is_at_hand():
         context.has(frozenset({"weather"}))
 
 
-@pytest.mark.parametrize("name", sorted(attacks.ours()))
+@pytest.mark.parametrize("name", sorted(attacks.paths))
 def test_every_attack_has_help_needs_and_words(name):
     attack = attacks.get(name)
     assert issubclass(attack, Attack) and attack.help().endswith((".", ")."))
     assert attack.needs and not Context().has(attack.needs)
     assert attack.words and all(measure.startswith("attack.") for measure in attack.words)
     assert all(find(measure)[1] == text for measure, text in attack.words.items())
-    assert all(field.description for field in attack.flags().values())
+    assert all(field.description for field in [one.field for one in attack.declared().values()])
 
 
 def test_an_unknown_attack_is_a_users_mistake():
@@ -72,7 +72,8 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
                     2,
                     "lower",
                     chance=0.1,
-                    detail={"label": text, text: 1},
+                    labels=(text,),
+                    numbers={text: 1},
                     **told,
                 )
             ]

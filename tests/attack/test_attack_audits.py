@@ -19,9 +19,11 @@ from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 from clinveil.attacks import (
     Canaries,
     Context,
+    holding_of,
     infer_membership,
     membership_of_release,
     model_of_text,
+    target_of,
 )
 from clinveil.attacks.models.canaries import families, score_of
 from clinveil.cli import main
@@ -78,9 +80,7 @@ def membership(model, *, reference=None, training=MEMBERS, held_out=OTHERS, seed
 
 
 def area(found, attacker="loss threshold"):
-    return next(
-        f for f in found if f.measure == "attack.membership" and f.detail["attacker"] == attacker
-    )
+    return next(f for f in found if f.measure == "attack.membership" and f.attack == attacker)
 
 
 def test_a_copier_is_caught_by_membership_through_its_text_alone():
@@ -107,12 +107,12 @@ def test_the_blind_attacker_is_at_chance_on_a_random_split_and_warns_on_another(
     fair = membership(model_of_text(COPIED))
     assert fair[0].measure == "attack.membership_blind"
     assert fair[0].low <= 0.5 <= fair[0].high
-    assert "warning" not in area(fair).detail
+    assert not area(fair).warning
     later = notes_of([(n, p, t + " Seen in the new house.") for n, p, t in rows_of(30, seed=7)])
     moved = PlainNotes(later.texts, later.note_ids, tuple(f"later {p}" for p in later.patients))
     biased = membership(model_of_text(OF_THIRD), held_out=moved)
     assert biased[0].value > 0.9 and biased[0].low > 0.5 and biased[0].p < 0.01
-    assert "differ by themselves" in area(biased).detail["warning"]
+    assert "differ by themselves" in area(biased).warning
 
 
 def test_a_patient_on_two_sides_is_refused():
@@ -136,24 +136,22 @@ def of_release(released, *, training=MEMBERS, held_out=OTHERS, seed=1, **more):
 
 
 def areas_of(found, source):
-    return [f for f in found if f.measure == "attack.membership" and f.detail.get("from") == source]
+    return [f for f in found if f.measure == "attack.membership" and source in f.labels]
 
 
 def test_a_release_of_copies_discloses_its_training_patients():
     found = of_release(COPIED, model=BY_HEART)
     from_notes, from_model = (areas_of(found, source) for source in ("released notes", "the model"))
-    assert [f.detail["attacker"] for f in from_notes] == ["loss threshold", "calibrated"]
+    assert [f.attack for f in from_notes] == ["loss threshold", "calibrated"]
     for finding in (*from_notes, *from_model):
         assert finding.value > 0.95 and finding.low > 0.8 and finding.chance == 0.5
     for finding in from_notes:
-        assert (finding.detail["adversary"], finding.detail["target"]) == (
+        assert (holding_of(finding), target_of(finding)) == (
             "recipient",
             "membership",
         )
         assert finding.control > 0.95 and finding.control_kind == "positive"
-    assert not any(
-        "adversary" in finding.detail for finding in from_model
-    )  # the model stays in the vault
+    assert not any(finding.cell for finding in from_model)  # the model stays in the vault
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -189,8 +187,8 @@ def test_placeholders_of_identifiers_disclose_no_membership():
 
 def test_a_release_with_few_held_out_patients_says_why_there_is_no_figure():
     (finding,) = of_release(COPIED, held_out=OTHERS.rows([0, 1]))
-    assert finding.value is None and "requires 5" in finding.detail["why"]
-    assert finding.detail["target"] == "membership"
+    assert finding.value is None and "requires 5" in finding.why
+    assert target_of(finding) == "membership"
 
 
 # Canaries.
@@ -228,10 +226,10 @@ def plant_in(notes, kind, seed, *, model="ngram", **how):
 
 def by(found, measure, source="the model"):
     """Mean over families, by repeats."""
-    rows = [f for f in found if f.measure == measure and f.detail["from"] == source]
-    often = sorted({int(f.detail["repeats"]) for f in rows})
+    rows = [f for f in found if f.measure == measure and source in f.labels]
+    often = sorted({int(f.numbers["repeats"]) for f in rows})
     return [
-        float(np.mean([f.value for f in rows if f.detail["repeats"] == n])) for n in often
+        float(np.mean([f.value for f in rows if f.numbers["repeats"] == n])) for n in often
     ], rows
 
 
@@ -241,7 +239,7 @@ def test_a_copier_gives_its_canaries_away():
         bits = [
             f
             for f in by(found, "attack.canary_exposure", "released notes")[1]
-            if f.detail["family"] == family
+            if family in f.labels
         ]
         assert [f.value for f in bits] == pytest.approx([MOST_BITS] * 2)
         assert bits[0].control == pytest.approx(
@@ -272,7 +270,7 @@ def test_n_grams_remember_what_stood_there_once():
     assert {f.measure for f in found} == {
         "attack.canary_exposure"
     }  # it writes no notes: nothing to extract from
-    assert {f.detail["from"] for f in found} == {"the model"}
+    assert {f.labels[2] for f in found} == {"the model"}
 
 
 def test_exposure_rises_with_repeats():
@@ -286,7 +284,7 @@ def test_exposure_rises_with_repeats():
 def test_a_model_without_memory_shows_words_and_no_order():
     """A unigram knows how often a word was planted, and nothing of which belong together."""
     found = plant_in(MEMBERS, Canaries, 3, each=4, repeats=(1,), model="unigram")
-    assert {f.detail["from"] for f in found} == {"the model", "released notes"}
+    assert {f.labels[2] for f in found} == {"the model", "released notes"}
     shares, _ = by(found, "attack.canary_extraction")
     assert shares == [0.0]
 
@@ -454,7 +452,7 @@ def test_canaries_from_the_command_line(files, tmp_path, capfd):
     end = shlex.split("--set lm.model=ngram --set each=2 --set repeats=1 --set repeats=8 --seed 1")
     assert attack(files, "canaries", "members.csv", *end, "--json", tmp_path / "f.json") == 0
     found = json.loads((tmp_path / "f.json").read_text())["findings"]
-    assert {(f["detail"]["family"], f["detail"]["repeats"]) for f in found} == {
+    assert {(f["labels"][3], f["numbers"]["repeats"]) for f in found} == {
         (family, n) for family in ("phrase", "number", "name") for n in (1, 8)
     }
     assert [path.name for path in tmp_path.iterdir()] == [

@@ -109,8 +109,8 @@ def test_the_closed_form_of_notes_against_a_slow_reference():
     found, effect = closed_form(notes, rng())
     assert effect.low < effect.value < effect.high and effect.control < effect.low
     assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
-    assert found.detail["largest"] == pytest.approx(max(expected), abs=1e-12)
-    assert (found.n, found.unit, found.detail["words"]) == (8, "patients", len(set(words)))
+    assert found.numbers["largest"] == pytest.approx(max(expected), abs=1e-12)
+    assert (found.n, found.unit, found.numbers["words"]) == (8, "patients", len(set(words)))
     assert found.low < found.value < found.high
     assert 0 < found.control < found.value
 
@@ -330,7 +330,7 @@ def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(trained
         own.append(np.mean([gone[1][gone[0].argmax()], gone[0][gone[1].argmax()]]))
     found = measured_by_name(measured)["attack.pdtp_effect"]
     assert measured.effects.own == pytest.approx(own, abs=1e-12)
-    assert found.value == pytest.approx(np.mean(own)) and found.detail["seeds"] == 2
+    assert found.value == pytest.approx(np.mean(own)) and found.numbers["seeds"] == 2
     one = compare(store, replace(audit, other_seeds=()), rng())
     assert one.effects is None and "attack.pdtp_effect" not in measured_by_name(one)
     assert {row["effect"] for row in csv.DictReader(one.table.splitlines())} == {"nan"}
@@ -353,7 +353,7 @@ def test_a_whole_audit_by_text_too(tmp_path):
     found = audit_notes(
         notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, executor=serial
     )
-    assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == [
+    assert [f.labels[2] for f in found if f.measure == "attack.pdtp"] == [
         "the model",
         "released notes",
     ]

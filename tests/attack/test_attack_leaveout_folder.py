@@ -189,7 +189,7 @@ def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
     assert audit("--seed", "1", model="unigram") == 0
     assert audit("--seed", "1", "--set", "from_text=true", model="unigram") == 0
     found = json.loads((tmp_path / "out" / "findings.json").read_text())["findings"]
-    assert [f["detail"]["from"] for f in found if f["measure"] == "attack.pdtp"] == [
+    assert [f["labels"][2] for f in found if f["measure"] == "attack.pdtp"] == [
         "the model",
         "released notes",
     ]

@@ -87,9 +87,9 @@ def test_findings_with_chance_interval_and_control_for_every_number(files):
     )
     assert all(f.better == "lower" and f.source for f in found)
     names = [f for f in found if f.measure == "attack.names"]
-    assert [(f.detail["metric"], f.value) for f in names] == [("cosine", 1), ("cityblock", 1)] * 2
+    assert [(f.labels[1], f.value) for f in names] == [("cosine", 1), ("cityblock", 1)] * 2
     (best,) = [f for f in found if f.measure == "attack.names_best"]
-    assert best.detail["models"] == 4
+    assert best.numbers["models"] == 4
     patients = next(f for f in found if f.measure == "attack.names_patients")
     assert (patients.value, patients.n) == (
         pytest.approx(5 / 6),

@@ -153,7 +153,7 @@ def test_real_text_without_a_canary_shows_names_at_chance(rng):
     assert found.chance == pytest.approx(expected_exposure())
     assert found.low <= found.chance <= found.high and found.p > 0.05
     assert found.control == pytest.approx(found.chance, abs=4 * 1.44 / math.sqrt(200))
-    assert (found.control_kind, found.detail["unplanted"], found.n) == ("negative", 200, 20)
+    assert (found.control_kind, found.numbers["unplanted"], found.n) == ("negative", 200, 20)
 
 
 def test_positive_control_names_that_were_planted_are_found_in_the_text(rng):
@@ -180,7 +180,7 @@ def test_a_model_that_knows_nothing_leaves_chance(rng):
     assert bits.mean() == pytest.approx(expected_exposure(), abs=0.2)
     found = canary_findings(canaries, bits, np.zeros(len(canaries), dtype=bool))
     exposure = [f for f in found if f.measure == "attack.canary_exposure"]
-    assert [f.detail["family"] for f in exposure] == ["phrase", "number"]
+    assert [f.labels[-1] for f in exposure] == ["phrase", "number"]
     assert all(abs(f.value - f.chance) < 0.4 for f in exposure)
 
 
@@ -198,8 +198,8 @@ def test_a_model_that_remembers_by_repeats_shows_it(rng):
         if f.measure == "attack.canary_exposure"
     )
     assert sixteen.value > 9 > one.value
-    assert sixteen.detail["most"] > sixteen.control
-    assert (one.detail["repeats"], sixteen.detail["repeats"]) == (1, 16)
+    assert sixteen.numbers["most"] > sixteen.control
+    assert (one.numbers["repeats"], sixteen.numbers["repeats"]) == (1, 16)
 
 
 def by_exposure(bits, repeats=1, **how):
@@ -213,20 +213,20 @@ def test_an_exposure_at_its_ceiling_is_marked():
     whole = by_exposure([most] * 5)
     part = by_exposure([most, 3.0, 4.0])
     below = by_exposure([9.0, 3.0])
-    assert [f.detail["at_ceiling"] for f in (whole, part, below)] == [5, 1, 0]
-    assert all(f.detail["ceiling"] == pytest.approx(most) for f in (whole, part, below))
-    assert "maximum for 1,000 fresh draws" in whole.detail["warning"] == part.detail["warning"]
-    assert "warning" not in below.detail
-    assert (whole.low, whole.high) == (None, None) and "no upper end" in whole.detail["why"]
+    assert [f.numbers["at_ceiling"] for f in (whole, part, below)] == [5, 1, 0]
+    assert all(f.numbers["ceiling"] == pytest.approx(most) for f in (whole, part, below))
+    assert "maximum for 1,000 fresh draws" in whole.warning == part.warning
+    assert not below.warning
+    assert (whole.low, whole.high) == (None, None) and "no upper end" in whole.why
     assert whole.method == ""
     assert 0 <= part.low < part.value < part.high <= most and below.low < below.high
-    assert by_exposure([math.log2(101)], references=100).detail["at_ceiling"] == 1
+    assert by_exposure([math.log2(101)], references=100).numbers["at_ceiling"] == 1
 
 
 def test_one_canary_has_no_interval():
     alone = by_exposure([4.0])
-    assert (alone.value, alone.low, alone.high, alone.detail["at_ceiling"]) == (4.0, None, None, 0)
-    assert "identical exposures" in alone.detail["why"]
+    assert (alone.value, alone.low, alone.high, alone.numbers["at_ceiling"]) == (4.0, None, None, 0)
+    assert "identical exposures" in alone.why
 
 
 def test_extraction_needs_the_whole_secret_in_order():

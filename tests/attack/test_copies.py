@@ -32,7 +32,7 @@ def corpora(*sides):
 
 
 def by_measure(findings):
-    return {(f.measure, f.detail.get("span")): f for f in findings}
+    return {(f.measure, f.numbers.get("span")): f for f in findings}
 
 
 def test_a_fresh_automaton_forgets_what_was_streamed():
@@ -61,18 +61,21 @@ def test_four_notes_by_hand():
     )
     two = found["attack.copies", 2]
     three = found["attack.copies", 3]
-    assert (two.value, two.detail["held_out"], two.n) == (3 / 8, 2 / 8, 8)
-    assert (three.value, three.detail["held_out"]) == (3 / 8, 0.0)
+    assert (two.value, two.numbers["held_out"], two.n) == (3 / 8, 2 / 8, 8)
+    assert (three.value, three.numbers["held_out"]) == (3 / 8, 0.0)
     patients = found["attack.copies_of_patients", 2]
-    assert (patients.detail["training_share"], patients.detail["held_out_share"]) == (3 / 4, 2 / 5)
+    assert (patients.numbers["training_share"], patients.numbers["held_out_share"]) == (
+        3 / 4,
+        2 / 5,
+    )
     assert patients.value == pytest.approx(3 / 4 - 2 / 5)
-    assert (patients.n, patients.detail["patients"], patients.detail["held_out_patients"]) == (
+    assert (patients.n, patients.numbers["patients"], patients.numbers["held_out_patients"]) == (
         2,
         1,
         1,
     )
     longest = found["attack.copies_longest", None]
-    assert (longest.value, longest.detail["held_out"], longest.detail["median_of_notes"]) == (
+    assert (longest.value, longest.numbers["held_out"], longest.numbers["median_of_notes"]) == (
         3,
         2,
         1.5,
@@ -104,7 +107,7 @@ def test_a_copy_with_its_rare_words_blotted_out_is_a_copy():
     found = by_measure(copies(made, seen, other, np.random.default_rng(1), spans=(10,)))
     assert (
         found["attack.copies", 10].value == 1.0
-        and found["attack.copies", 10].detail["held_out"] == 0.0
+        and found["attack.copies", 10].numbers["held_out"] == 0.0
     )
 
 
@@ -122,7 +125,7 @@ def test_a_generator_that_copies_is_caught(sides):
     of_patients = found["attack.copies_of_patients", 10]
     assert found["attack.copies", 50].value == 1
     assert found["attack.copies_matched", 50].control == 0
-    assert of_patients.value == of_patients.detail["training_share"] == pytest.approx(25 / 40)
+    assert of_patients.value == of_patients.numbers["training_share"] == pytest.approx(25 / 40)
     assert of_patients.low > 0.4 and of_patients.chance == 0
     assert of_patients.p == 1e-4
 
@@ -133,7 +136,7 @@ def test_a_generator_of_other_patients_is_at_chance(sides):
     with_stock = [[f"{text} {stock}" for text in side] for side in (others, training, held_out)]
     found = by_measure(copies(*corpora(*with_stock), np.random.default_rng(1)))
     of_patients = found["attack.copies_of_patients", 10]
-    assert of_patients.detail["training_share"] == pytest.approx(
+    assert of_patients.numbers["training_share"] == pytest.approx(
         16 / 76, abs=0.01
     )  # the stock phrase, in both
     assert abs(of_patients.value) < 0.01
@@ -159,13 +162,15 @@ def test_a_larger_training_set_is_no_sign_of_memorising():
     )
     every = found["attack.copies", 10]
     matched = found["attack.copies_matched", 10]
-    assert every.control is None and every.value > 2 * every.detail["held_out"]
-    assert matched.value == every.detail["matched"] and matched.control == every.detail["held_out"]
+    assert every.control is None and every.value > 2 * every.numbers["held_out"]
+    assert (
+        matched.value == every.numbers["matched"] and matched.control == every.numbers["held_out"]
+    )
     assert matched.low <= matched.control <= matched.high and matched.control < every.low
     assert found["attack.copies_of_patients", 10].p > 0.05
     longest = found["attack.copies_longest", None]
     of_matched = found["attack.copies_longest_matched", None]
-    assert longest.control is None and of_matched.control == longest.detail["held_out"]
+    assert longest.control is None and of_matched.control == longest.numbers["held_out"]
     assert of_matched.value <= longest.value
 
 
@@ -174,12 +179,12 @@ def test_fewer_training_than_held_out_words_are_warned_of(sides):
     few = by_measure(
         copies(*corpora(others, training[:5], held_out), np.random.default_rng(1), spans=(10,))
     )
-    assert few["attack.copies_matched", 10].detail["matched_words"] == 5 * 60
-    assert "fewer training" in few["attack.copies_matched", 10].detail["warning"]
+    assert few["attack.copies_matched", 10].numbers["matched_words"] == 5 * 60
+    assert "fewer training" in few["attack.copies_matched", 10].warning
     enough = by_measure(
         copies(*corpora(others, training, held_out), np.random.default_rng(1), spans=(10,))
     )
-    assert "warning" not in enough["attack.copies_matched", 10].detail
+    assert not enough["attack.copies_matched", 10].warning
 
 
 def test_the_same_patients_on_both_sides_are_refused(sides):
@@ -265,14 +270,16 @@ def test_command(tmp_path, capsys, sides):
         if line.split("  ")[0] == "copies of patients" and "50 words" in line
     )
     gap = next(
-        f for f in said if f["measure"] == "attack.copies_of_patients" and f["detail"]["span"] == 50
+        f
+        for f in said
+        if f["measure"] == "attack.copies_of_patients" and f["numbers"]["span"] == 50
     )
     assert (
         f"{gap['value']:.4f}" in of_patients
         and f"{gap['low']:.4f}-{gap['high']:.4f}  0.0000" in of_patients
     )
     matched = next(
-        f for f in said if f["measure"] == "attack.copies_matched" and f["detail"]["span"] == 50
+        f for f in said if f["measure"] == "attack.copies_matched" and f["numbers"]["span"] == 50
     )
     assert matched["method"] == "Korn-Graubard by synthetic notes, 95 %"
     assert (

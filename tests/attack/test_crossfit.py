@@ -38,7 +38,7 @@ def models(rng, effect=0.0, n=8, seeds=2, sizes=None, spread=None, systematic=0.
 
 
 def finding(effects, seed=0):
-    return effect_finding(effects, np.random.default_rng(seed), {})
+    return effect_finding(effects, np.random.default_rng(seed))
 
 
 def test_three_units_by_hand():
@@ -146,11 +146,11 @@ def test_the_interval_covers_and_a_bootstrap_of_so_few_did_not(n):
 def test_a_finding_says_what_stands_beside_it():
     found = finding(cross_fit(models(np.random.default_rng(9), 4.0)))
     assert (found.chance, found.control_kind, found.unit) == (0.0, "negative", "audited units")
-    assert found.detail == {"seeds": 2, "scale": "nats"} and found.p == 1 / 2**8
+    assert found.numbers == {"seeds": 2} and found.labels == ("nats",) and found.p == 1 / 2**8
     two = finding(cross_fit(models(np.random.default_rng(9), 4.0, n=2)))
     assert (two.control, two.control_kind, two.p, two.p_is) == (None, None, None, "")
-    alone = mean_finding("attack.pdtp", np.ones(1), {})
-    assert (alone.low, alone.method, alone.detail["why"]) == (None, "", FEW)
+    alone = mean_finding("attack.pdtp", np.ones(1))
+    assert (alone.low, alone.method, alone.why) == (None, "", FEW)
 
 
 @pytest.mark.parametrize(

@@ -55,4 +55,4 @@ def test_no_name_in_the_list_is_said():
     far = type(ranking)(ranking.codes[::-1], ranking.distances[::-1], "cosine", ranking.ranked)
     finding = leaked_names(real, far, 3, np.random.default_rng(0))
     assert finding.value is None
-    assert "no full name" in finding.detail["why"]
+    assert "no full name" in finding.why

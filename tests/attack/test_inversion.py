@@ -113,12 +113,12 @@ def test_unknown_words_are_one_input_each_and_only_the_most_frequent_can_be_name
 def test_dropped_tokens_are_left_out_and_counted():
     channel = channel_of([{1: 1.0}, {}, {}])
     found = figures(channel, [3, 5], unknown=[2])["inversion"]
-    assert found.value == 1.0 and found.n == 3 and found.detail["dropped"] == 7
+    assert found.value == 1.0 and found.n == 3 and found.numbers["dropped"] == 7
 
 
 def test_no_rare_word_is_a_null_with_why():
     found = figures(identity(2), [50, 60])["inversion_rare"]
-    assert found.value is None and found.detail["why"]
+    assert found.value is None and found.why
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def test_names_that_are_words_as_well_are_left_out():
         inversion_names(CHANNEL, names, COUNTS)[0] for names in (["Jones", "Pain"], ["Jones"])
     )
     assert with_pain.value == without.value and with_pain.n == without.n == 4
-    assert (with_pain.detail["left_out"], without.detail["left_out"]) == (1, 0)
+    assert (with_pain.numbers["left_out"], without.numbers["left_out"]) == (1, 0)
 
 
 def test_no_name_in_the_notes_is_a_null_with_why():
     (found,) = inversion_names(CHANNEL, ["Nobody"], COUNTS)
-    assert found.value is None and found.detail["why"]
+    assert found.value is None and found.why

@@ -46,15 +46,7 @@ def scored(gap, n=300, reference=False, seed=0, each=3):
 
 
 def areas(findings):
-    return {f.detail["attacker"]: f for f in findings if f.measure == "attack.membership"}
-
-
-def test_no_signal_is_at_chance():
-    for seed in range(3):
-        found = areas(membership(scored(0.0, reference=True, seed=seed)))
-        for finding in found.values():
-            assert finding.low <= 0.5 <= finding.high
-            assert finding.chance == 0.5
+    return {f.attack: f for f in findings if f.measure == "attack.membership"}
 
 
 def test_a_signal_below_the_difficulty_is_found_by_the_calibrated_attacker_only():
@@ -69,14 +61,14 @@ def test_a_score_below_chance_is_reported_as_its_reverse():
         (membership(scored(-50.0)), None),
     ):
         below = areas(findings)[name or "loss threshold"]
-        assert below.low > 0.9 and "reverses the score" in below.detail["warning"]
-    assert "warning" not in areas(membership(scored(0.0)))["loss threshold"].detail
+        assert below.low > 0.9 and "reverses the score" in below.warning
+    assert not areas(membership(scored(0.0)))["loss threshold"].warning
 
 
 def test_a_patient_is_one_unit_however_many_notes():
     found = areas(membership(scored(0.5, n=100, each=7)))["loss threshold"]
     assert found.n == 100
-    assert (found.detail["members"], found.detail["non_members"]) == (50, 50)
+    assert (found.numbers["members"], found.numbers["non_members"]) == (50, 50)
 
 
 def test_an_area_of_one_names_its_exact_interval():
@@ -86,17 +78,11 @@ def test_an_area_of_one_names_its_exact_interval():
     assert mixed.method.startswith("over patients of both sides (DeLong")
 
 
-def test_only_the_released_notes_are_in_a_recipients_hands():
-    for source, adversary in (("the model", None), ("released notes", "recipient")):
-        found = areas(membership(scored(0.0), detail={"from": source}))["loss threshold"]
-        assert found.detail.get("adversary") == adversary
-
-
 def test_rates_that_cannot_be_measured_say_so():
     found = [f for f in membership(scored(0.0)) if f.measure == "attack.membership_hits"]
     assert [f.value for f in found] == [None, None]
-    assert "use at least 500" in found[0].detail["why"]
-    assert "use at least 5000" in found[1].detail["why"]
+    assert "use at least 500" in found[0].why
+    assert "use at least 5000" in found[1].why
 
 
 def test_rates_are_measured_with_enough_non_members():
@@ -112,7 +98,7 @@ def test_the_blind_attacker_is_at_chance_on_a_random_split_of_patients():
     texts, patients = notes(rng, 160, each=3)
     member_of = rng.permutation(np.arange(160) < 80)
     found = blind_membership(texts, patients, np.repeat(member_of, 3), rng)
-    assert found.detail["covers_chance"] is True
+    assert found.numbers["covers_chance"] is True
     assert found.low <= 0.5 <= found.high
     assert found.n == 160
 
@@ -122,7 +108,7 @@ def test_the_blind_attackers_interval_covers_chance_as_often_as_it_says():
     texts, patients = notes(rng, 40, each=2)
     splits = (np.repeat(rng.permutation(np.arange(40) < 26), 2) for _ in range(60))
     covered = [
-        blind_membership(texts, patients, split, rng).detail["covers_chance"] for split in splits
+        blind_membership(texts, patients, split, rng).numbers["covers_chance"] for split in splits
     ]
     assert sum(covered) >= 52  # 57 expected; fewer than 52 of 60 is P 0.02 at 95 %
 
@@ -146,10 +132,10 @@ def test_sides_that_differ_by_themselves_are_warned_of():
     blind = blind_membership(texts, patients, members, rng)
     assert blind.value > 0.9
     rows = ScoredNotes(patients, members, rng.normal(size=120), np.ones(120, dtype=np.int64))
-    found = membership(rows, blind=blind, detail={"attacked": "model"})[0]
-    assert "warning" in found.detail
+    found = membership(rows, blind=blind, labels=("model",))[0]
+    assert found.warning
     assert (found.control, found.control_kind, found.unit) == (blind.value, "negative", "patients")
-    assert found.detail["attacked"] == "model"
+    assert found.labels == ("model",)
 
 
 def test_too_few_patients_for_the_blind_attacker():

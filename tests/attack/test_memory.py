@@ -38,4 +38,4 @@ def test_only_a_repeated_patient_is_remembered(times):
     model, _ = train_model(encoded, vocabulary, how, seed=1)
     found = remembered(model, encoded, training, held_out)
     assert (found.count, found.n) == (min(times, 1), 40)
-    assert (found.detail["most"] > 2 * found.detail["limit"]) == (times > 0)
+    assert (found.numbers["most"] > 2 * found.numbers["limit"]) == (times > 0)

@@ -47,7 +47,7 @@ def scanned(synthetic, training, held_out, spans=(50,)):
 
 
 def passed(*findings):
-    return [finding.count <= finding.detail["allowed"] for finding in findings]
+    return [finding.count <= finding.numbers["allowed"] for finding in findings]
 
 
 @pytest.mark.parametrize("stock", [0.0, 0.2, 1.0])
@@ -101,7 +101,7 @@ def test_a_stock_phrase_and_a_word_after_it_are_no_copy():
         [*people(3, 20), two], trained, [f"{text} {STOCK}" for text in people(2, 4)]
     )
     assert (runs.count, whole.count) == (0, 0)
-    assert 2 <= runs.detail["most_own_words"] < 10
+    assert 2 <= runs.numbers["most_own_words"] < 10
 
 
 def test_what_two_patients_share_is_their_own_and_what_three_share_is_stock():
@@ -123,12 +123,12 @@ def test_what_two_patients_share_is_their_own_and_what_three_share_is_stock():
 def test_a_note_without_words_of_its_own_cannot_be_seen_and_the_power_says_so():
     trained = [STOCK] * 5 + people(1, 15)
     whole = scanned(people(3, 20), trained, people(2, 4))[1]
-    assert whole.detail["visible"] == 15
+    assert whole.numbers["visible"] == 15
     assert (
-        whole.detail["refused_from"] == 3
+        whole.numbers["refused_from"] == 3
     )  # one is seen with 75 %, two with 1 - 5/20 * 4/19 = 94.7 %
     runs = scanned(people(3, 20), people(1, 20, words=40), people(2, 4))[0]
-    assert (runs.detail["visible"], runs.detail["refused_from"]) == (0, None)
+    assert (runs.numbers["visible"], runs.numbers["refused_from"]) == (0, None)
 
 
 def test_one_word_in_twenty_changed_is_not_seen():
@@ -251,7 +251,7 @@ def test_a_phrase_shared_across_the_split_is_a_coincidence_of_the_held_out_patie
     trained = [*people(1, 20), f"a {shared}"]
     others = [*people(2, 4), f"b {shared}"]
     runs, _ = scanned([*people(3, 20), shared], trained, others)
-    assert (runs.count, runs.detail["held_out_copied"]) == (0, 1)
+    assert (runs.count, runs.numbers["held_out_copied"]) == (0, 1)
 
 
 def test_one_coincidence_excuses_few():
@@ -271,7 +271,7 @@ def test_numbers_count_in_a_note_that_is_a_synthetic_one():
         for seed in (1, 2)
     )
     whole = scanned([*people(3, 20), trained[4].replace(" ", " , ")], trained, others)[1]
-    assert (whole.count, whole.detail["visible"], whole.detail["same_copied"]) == (1, 20, 1)
+    assert (whole.count, whole.numbers["visible"], whole.numbers["same_copied"]) == (1, 20, 1)
     other = trained[4][:-1] + ("1" if trained[4][-1] != "1" else "2")
     assert scanned([*people(3, 20), other], trained, others)[1].count == 0
 

@@ -41,7 +41,7 @@ def test_two_units_by_hand():
     found = measures(findings(measured, np.random.default_rng(0)))
     assert found["attack.pdtp"].value == 1.25
     assert found["attack.pdtp"].control == 0.625
-    assert found["attack.pdtp"].detail["reseed_floor"] == 0.75
+    assert found["attack.pdtp"].numbers["reseed_floor"] == 0.75
     assert (
         found["attack.pdtp"].control_kind == "negative" and found["attack.pdtp_gap"].p is None
     )  # two units
@@ -101,20 +101,20 @@ def test_intervals_are_students_over_patients():
 def test_the_reseed_floor_has_a_range_over_seeds_and_no_interval():
     full = logs([-1.0, -2.0], [-1.0], [-1.0])
     seeds = [logs([-1.0, -3.0], [-1.0], [-3.0]), logs([-1.0, -2.0], [-1.5], [-6.5])]
-    floor = reseed_floor(leave_out(full, [full] * 3, seeds), {"mode": "exact"})
+    floor = reseed_floor(leave_out(full, [full] * 3, seeds), ("exact",))
     assert floor.value == pytest.approx((0.5 + 0.25 + 3.75) / 3)
     assert (floor.low, floor.high) == (None, None) and floor.method == ""
-    assert "no interval" in floor.detail["why"] and floor.detail["mode"] == "exact"
-    assert (floor.detail["least_of_seeds"], floor.detail["largest_of_seeds"]) == (1.0, 2.0)
-    assert floor.detail["range"] == "2 seeds: 1.0000 to 2.0000"
-    one = reseed_floor(leave_out(full, [full] * 3, seeds[:1]), {})
-    assert (one.low, one.high, one.value, one.detail["range"]) == (None, None, 1.0, "1 seed")
+    assert "no interval" in floor.why and floor.labels[0] == "exact"
+    assert (floor.numbers["least_of_seeds"], floor.numbers["largest_of_seeds"]) == (1.0, 2.0)
+    assert floor.labels[-1] == "2 seeds: 1.0000 to 2.0000"
+    one = reseed_floor(leave_out(full, [full] * 3, seeds[:1]))
+    assert (one.low, one.high, one.value, one.labels[-1]) == (None, None, 1.0, "1 seed")
 
 
 def test_every_number_says_its_unit_and_the_sign_its_interval():
     rng = np.random.default_rng(3)
     all_positive = measures(findings(leave_out(*noisy(rng, 12, 3.0)), rng))
-    units = {name.partition("_")[2]: f.detail["scale"] for name, f in all_positive.items()}
+    units = {name.partition("_")[2]: f.labels[-1] for name, f in all_positive.items()}
     assert units == {"": "nats", "gap": "nats per token", "sign": "share of units"}
     sign = all_positive["attack.pdtp_sign"]
     assert (sign.low, sign.high) == pytest.approx(clopper_pearson(12, 12)) and sign.count == 12

@@ -2,66 +2,18 @@
 read.
 """
 
-from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
-import pytest
 from scenes import channel_of, right, view
 
 from clinveil.attacks.adversaries import bigram
 from clinveil.attacks.adversaries._sequence import BigramCounts, candidates
-from clinveil.attacks.adversaries.bigram import Bigram
-from clinveil.attacks.adversary import AdversaryView, NoteRows, adversaries, entries
-from clinveil.channel import identity_channel
-
-WITH_CHANNEL = ("bigram",)
+from clinveil.attacks.adversary import ADVERSARIES, AdversaryView, NoteRows, entries
 
 
 def read(name, case, seed=0, **settings):
-    return list(adversaries.get(name)(**settings).recover(case, np.random.default_rng(seed)))
-
-
-def plain(case):
-    """The same notes, unprotected."""
-    notes = [replace(note, outputs=note.truth) for note in case.notes]
-    return replace(case, channel=identity_channel(case.channel.words), notes=notes)
-
-
-def mixed(case, seed=0):
-    """The same notes with their outputs dealt out anew."""
-    flat = np.random.default_rng(seed).permutation(
-        np.concatenate([note.outputs for note in case.notes])
-    )
-    ends = np.cumsum([len(note) for note in case.notes])[:-1]
-    return replace(
-        case,
-        notes=[
-            replace(n, outputs=o) for n, o in zip(case.notes, np.split(flat, ends), strict=True)
-        ],
-    )
-
-
-@pytest.mark.parametrize("name", WITH_CHANNEL)
-def test_an_unprotected_release_is_read_whole(name):
-    case = plain(view())
-    assert right(read(name, case), case) == 1.0
-
-
-@pytest.mark.parametrize("name", WITH_CHANNEL)
-def test_outputs_of_other_places_tell_nothing(name):
-    case = mixed(view(notes=40))
-    usual = np.bincount(np.concatenate([note.truth for note in case.notes])).max() / (40 * 40)
-    assert right(read(name, case), case) < usual + 0.05
-
-
-@pytest.mark.parametrize("name", WITH_CHANNEL)
-def test_a_reading_has_positive_chances_of_at_most_one(name):
-    case = view(notes=4)
-    for reading, note in zip(read(name, case), case.notes, strict=True):
-        assert reading.starts.shape == (len(note) + 1,) and (reading.chances > 0).all()
-        place = np.repeat(np.arange(len(note)), np.diff(reading.starts))
-        assert np.bincount(place, reading.chances).max() <= 1 + 1e-9
+    return list(ADVERSARIES.get(name)(**settings).recover(case, np.random.default_rng(seed)))
 
 
 def test_context_reads_more_than_the_best_guess_of_each_word():
@@ -138,11 +90,3 @@ def test_pruning_keeps_the_likeliest_inputs(monkeypatch):
     every = right(read("bigram", case), case)
     monkeypatch.setattr(bigram, "candidates", lambda view: candidates(view, 10))
     assert right(read("bigram", case), case) > every - 0.03
-
-
-def test_threads_change_nothing():
-    case = view()
-    one, two = (
-        Bigram().recover(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2)
-    )
-    assert all((a.chances == b.chances).all() for a, b in zip(one, two, strict=True))

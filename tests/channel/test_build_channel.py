@@ -149,13 +149,6 @@ def test_too_few_eligible_words_are_refused():
     built(ChannelSettings(n="3-39"))
 
 
-def test_too_few_patients_are_refused_unless_allowed():
-    few = vectors(n_patients=49)
-    with pytest.raises(InputError, match="at least 50 are required"):
-        built(of=few)
-    built(ChannelSettings(allow_small=True), few)
-
-
 def test_imported_vectors_take_patients_and_frequencies_from_the_notes(tmp_path):
     notes = [
         (f"n{i}", f"p{i}", " ".join([spelled(0)] * 9 + [spelled(j) for j in range(1, 30)]))

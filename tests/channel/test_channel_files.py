@@ -80,11 +80,6 @@ def test_a_damaged_folder_is_refused_in_one_line(tmp_path, broken, how):
     assert not any(word in str(refusal.value) for word in ("smith", "josé"))
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(InputError):
-        load_channel(tmp_path)
-
-
 def test_a_channel_that_lost_its_balance_is_refused(tmp_path):
     save_channel(circle(), tmp_path / "channel")
     file = tmp_path / "channel" / "probabilities.npy"

@@ -47,16 +47,6 @@ def test_figures_by_hand():
     assert without_a.candidates.tolist() == [1, 0, 1]
 
 
-@given(st.lists(st.integers(1, 50), min_size=len(WORDS) + 1, max_size=len(WORDS) + 1))
-@settings(deadline=None, max_examples=50)
-def test_figures_are_those_of_the_whole_joint_distribution(tokens):
-    channel = circle()
-    prior = np.array(tokens)
-    joint = (channel.matrix().toarray().T * prior).T
-    assert channel.outputs(prior) == pytest.approx(joint.sum(axis=0))
-    assert channel.posterior(prior).vulnerability == pytest.approx(joint.max(axis=0).sum())
-
-
 def test_the_policy_stands_with_the_channel():
     channel = circle().under(layout="keep", numbers="mask")
     assert channel.policy == WritingPolicy(layout="keep", numbers="mask")

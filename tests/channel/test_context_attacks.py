@@ -42,7 +42,7 @@ def context_of(channel: Channel, background: float, strength: float) -> Context:
 def shares_of(context: Context) -> dict[tuple[str, str], float]:
     findings = Linkage(most=120)(context, np.random.default_rng(1))
     return {
-        (str(f.detail["attacker"]), str(f.detail["against"])): float(f.value)
+        (f.attack, f.labels[0]): float(f.value)
         for f in findings
         if f.measure == "attack.linkage" and f.value is not None
     }
@@ -83,7 +83,7 @@ def test_with_background_1_attackers_by_ten_words_are_at_chance_given_the_label(
 def test_length_and_sentence_ends_have_a_row_of_their_own_whatever_the_background(channel):
     rows = [
         {
-            f.detail["against"]: f.value
+            f.labels[0]: f.value
             for f in Linkage(most=60)(context_of(channel, b, 1.0), np.random.default_rng(1))
             if f.measure == "attack.linkage_shape"
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from channel_cases import batch_of, circle, texts_of
-from channel_reference import draw_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -59,20 +58,6 @@ def test_the_table_holds_the_row(weights):
     channel = channel_of([list(row)] + [[1.0] + [0.0] * (n - 1)] * n)
     for word, share in shares(channel, 0).items():
         assert share == pytest.approx(row[channel.ids[word]], abs=2**-45)
-
-
-def test_a_certain_row_is_always_drawn():
-    channel = channel_of([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    alias = alias_tables(channel.indptr, channel.indices, channel.probabilities)
-    for bits in (0, 1, 2**63, 2**64 - 1):
-        assert [draw_reference(channel, alias, row, bits) for row in range(3)] == ["b", "a", "b"]
-
-
-def test_the_ends_of_the_bits_are_drawn_too():
-    channel = channel_of([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [1.0, 0, 0]])
-    alias = alias_tables(channel.indptr, channel.indices, channel.probabilities)
-    assert draw_reference(channel, alias, 0, 0) == "a"
-    assert draw_reference(channel, alias, 0, 2**64 - 1) == "b"
 
 
 def drawn(channel: Channel, word: str, n: int = DRAWS, **how: str) -> dict[str, int]:
@@ -144,13 +129,3 @@ def test_rank_distribution_is_a_falling_distribution(low, more):
     assert ranks.sum() == pytest.approx(1, abs=1e-12)
     assert (np.diff(ranks) <= 1e-15).all()
     assert ranks[:low] == pytest.approx([ranks[0]] * low)
-
-
-def test_rank_distribution_agrees_with_drawing_n_first():
-    rng = np.random.default_rng(5)
-    sizes = rng.integers(3, 15, size=DRAWS)
-    ranks = (rng.random(DRAWS) * sizes).astype(int)
-    assert (
-        chisquare(np.bincount(ranks, minlength=14), rank_distribution(3, 14) * DRAWS).pvalue
-        > UNLIKELY
-    )

@@ -11,7 +11,7 @@ from channel_cases import WORDS, batch_of, circle, texts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel import TokenTally, WordObfuscator, identity_channel, kernel
+from clinveil.channel import TokenTally, WordObfuscator, identity_channel
 from clinveil.channel.words import BROKEN_TEXT, NULL_TEXT
 from clinveil.core import Key, Kind, tokenize
 
@@ -113,8 +113,3 @@ def test_an_unbalanced_tally_is_seen():
     assert good.balanced
     for name in ("words", "known", "replaced", "dropped", "kept_words", "masked", "released"):
         assert not replace(good, **{name: getattr(good, name) + 1}).balanced
-
-
-def test_the_loop_knows_the_kinds_of_tokens():
-    kinds = [Kind.WORD, Kind.NUMBER, Kind.SPACE, Kind.PUNCT, Kind.IGNORABLE]
-    assert kinds == [kernel._WORD, kernel._NUMBER, kernel._SPACE, kernel._PUNCT, kernel._IGNORABLE]

@@ -24,6 +24,8 @@ CHANNELS = [
     circle(pool=0).under(layout="keep"),
     circle(pool=0).under(layout="sentences", numbers="mask"),
     circle().under(layout="keep", numbers="mask"),
+    circle().under(numbers="mask"),
+    circle().under(layout="sentences"),
     circle().under(background=0.5),
     circle().keeping(["fever"]).dropping(["cough"]).under(background=0.9, layout="keep"),
 ]
@@ -51,7 +53,7 @@ def drawn(obfuscator: WordObfuscator, *batches: pa.RecordBatch, workers: int = 1
     st.lists(TEXTS | SENTENCES.map("".join), min_size=1, max_size=4),
     st.sampled_from(range(len(CHANNELS))),
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=400)
 def test_equals_the_slow_reference(texts, which):
     notes = [(f"note {i}", f"patient {i // 2}", text) for i, text in enumerate(texts)]
     assert drawn(OBFUSCATORS[which], batch_of(*notes)) == expected(CHANNELS[which], *notes)

@@ -15,9 +15,9 @@ import clinveil
 from clinveil.attacks.threats import tagged
 from clinveil.cli import main
 from clinveil.comparison import CompareSettings, Comparison, compare_releases, table_of
-from clinveil.comparison.results import MeasuredRelease
 from clinveil.comparison.run import public_texts
 from clinveil.comparison.settings import BUILT_IN, candidates
+from clinveil.comparison.table import MeasuredRelease
 from clinveil.core import (
     Finding,
     InputError,
@@ -27,7 +27,6 @@ from clinveil.core import (
     read_findings,
 )
 from clinveil.corpus import HeldOutPatients, open_corpus, rows, write_demo
-from clinveil.stats import unmeasured
 
 ROLES = NotesSettings(text="text", id="note_id", patient="patient_id", preset="none")
 
@@ -156,7 +155,7 @@ def test_releases_fail_only_for_other_reasons_than_the_test_seed(done):
 def test_findings_name_their_release(done):
     comparison, _ = done
     findings = read_findings(comparison.folder / "findings.json")
-    assert {f.detail["release"] for f in findings} == {*NAMES}
+    assert {f.labels[0] for f in findings} == {*NAMES}
     seconds = [f for f in findings if f.measure == "compare.seconds"]
     assert [f.value for f in seconds] == [m.seconds for m in comparison.releases]
 
@@ -264,7 +263,7 @@ def test_a_label_of_few_patients_leaves_the_reason_in_the_row_of_synthetic_notes
 def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
     why = "Not measured: the label has one class."
     findings = tuple(
-        unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within")
+        Finding(f"utility.{task}", None, 0, "higher", why=why) for task in ("transfer", "within")
     )
     comparison = Comparison(
         settings(), 100, 60, (MeasuredRelease("obfuscated", "obfuscated", findings),), tmp_path

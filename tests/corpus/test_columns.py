@@ -102,33 +102,50 @@ def test_ambiguity_is_refused_with_the_names_and_the_flag(
     assert f"--{role}" in message
 
 
-def test_a_missing_role_is_refused_with_the_names_and_the_flag() -> None:
-    assert (
-        refused(["id", "age"])
-        == "f.csv: cannot tell which column is the text (pass --text NAME; columns: id, age)"
-    )
-    assert "--id NAME; columns: key, text" in refused(["key", "text"])
+ID_TEXT = ["id", "text"]
+ROLES = {"text": "body", "id": "key", "patient": "who"}
+RESERVED = "this name is reserved for a column role"
+# The columns of a file, the settings, and what the refusal contains.
+REFUSED: list[tuple[list[str], dict[str, object], str]] = [
+    (
+        ["id", "age"],
+        {},
+        "f.csv: cannot tell which column is the text (pass --text NAME; columns: id, age)",
+    ),
+    (["key", "text"], {}, "--id NAME; columns: key, text"),
+    *(
+        (ID_TEXT, {role: "x"}, f"no column 'x' (pass --{role} NAME; columns: id, text)")
+        for role in ("text", "id", "patient")
+    ),
+    *((ID_TEXT, {flag: ("x",)}, f"pass --{flag} NAME; columns") for flag in ("keep", "label")),
+    (ID_TEXT, {"text": "TEXT"}, "no column 'TEXT'"),
+    (ID_TEXT, {"text": "text", "id": "text"}, "two roles"),
+    (ID_TEXT, {"patient": "id", "id": "id"}, "two roles"),
+    *(
+        (["key", "who", "body", name], {**ROLES, flag: (name,)}, f"--{flag} {name}: {RESERVED}")
+        for flag in ("keep", "label")
+        for name in ("note_id", "patient_id", "text")
+    ),
+    (ID_TEXT, {"keep": ("text",)}, "already"),
+    (ID_TEXT, {"label": ("id",)}, "already"),
+    *(
+        (NOTE_NLP, {"preset": preset, "text": "snippet", "id": "note_nlp_id"}, "NOTE_NLP")
+        for preset in ("auto", "none", "omop")
+    ),
+    (
+        ["note_id", "text"],
+        {"preset": "omop"},
+        "no column note_text, person_id for preset=omop",
+    ),
+    (["row_id", "subject_id", "text"], {"preset": "mimic3"}, "iserror"),
+]
 
 
-@pytest.mark.parametrize("flag", ["text", "id", "patient"])
-def test_a_told_column_that_is_not_there(flag: str) -> None:
-    assert f"no column 'x' (pass --{flag} NAME; columns: id, text)" in refused(
-        ["id", "text"], **{flag: "x"}
-    )
-
-
-@pytest.mark.parametrize("flag", ["keep", "label"])
-def test_a_kept_column_that_is_not_there(flag: str) -> None:
-    assert f"pass --{flag} NAME; columns" in refused(["id", "text"], **{flag: ("x",)})
-
-
-def test_names_are_matched_exactly() -> None:
-    assert "no column 'TEXT'" in refused(["id", "text"], text="TEXT")
-
-
-def test_one_column_in_two_roles() -> None:
-    assert "two roles" in refused(["id", "text"], text="text", id="text")
-    assert "two roles" in refused(["id", "text"], patient="id", id="id")
+@pytest.mark.parametrize(("names", "options", "message"), REFUSED)
+def test_roles_that_do_not_fit_are_refused(
+    names: list[str], options: dict[str, object], message: str
+) -> None:
+    assert message in refused(names, **options)
 
 
 def test_a_told_column_is_not_guessed_for_another_role() -> None:
@@ -141,19 +158,6 @@ def test_labels_are_kept_too_in_source_order() -> None:
     assert found.labels == ("c",)
     assert found.dropped == ("b",)
     assert found.order == ("a", "id", "text", "c")
-
-
-@pytest.mark.parametrize("flag", ["keep", "label"])
-@pytest.mark.parametrize("name", ["note_id", "patient_id", "text"])
-def test_a_kept_column_with_the_name_of_a_role(flag: str, name: str) -> None:
-    options = {"text": "body", "id": "key", "patient": "who", flag: (name,)}
-    message = refused(["key", "who", "body", name], **options)
-    assert f"--{flag} {name}: this name is reserved for a column role" in message
-
-
-def test_a_kept_column_that_plays_a_role() -> None:
-    assert "already" in refused(["id", "text"], keep=("text",))
-    assert "already" in refused(["id", "text"], label=("id",))
 
 
 LOOK = "other names are hidden, as they may be data: look at the file's first row"
@@ -280,17 +284,6 @@ def test_known_sources_are_seen_by_their_headers(
         [case(n) for n in names], NotesSettings.model_validate({"preset": preset}), "f.csv"
     )
     assert asked == found
-
-
-def test_note_nlp_is_never_read() -> None:
-    for preset in ("auto", "none", "omop"):
-        assert "NOTE_NLP" in refused(NOTE_NLP, preset=preset, text="snippet", id="note_nlp_id")
-
-
-def test_a_preset_whose_columns_are_not_there() -> None:
-    message = refused(["note_id", "text"], preset="omop")
-    assert "no column note_text, person_id for preset=omop" in message
-    assert "iserror" in refused(["row_id", "subject_id", "text"], preset="mimic3")
 
 
 def test_the_preset_can_be_refused_and_overruled() -> None:

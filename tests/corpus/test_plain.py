@@ -105,16 +105,6 @@ def test_the_source_does_hold_what_must_not_come_out(
     assert has_wrappings(pq.read_schema(path).field("kept").type)
 
 
-def test_memory_holds_no_unused_category_after_the_rebuild() -> None:
-    for kept in NESTED.values():
-        sink = pa.BufferOutputStream()
-        batch = pa.record_batch([plain_array(kept)], names=["kept"])
-        with pa.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        assert UNUSED.encode() not in sink.getvalue().to_pybytes()
-        assert WHERE.encode() not in sink.getvalue().to_pybytes()
-
-
 def test_nulls_slices_and_emptiness_stay() -> None:
     for values in (
         pa.array([["a"], None, [], ["b", None], [None]], pa.list_(WORDS)),

@@ -182,6 +182,7 @@ def test_memory_does_not_grow_with_the_input(suffix: str, tmp_path: Path) -> Non
     assert peaks[1] - peaks[0] < 20, peaks
 
 
+@pytest.mark.slow
 def test_a_row_group_is_not_read_whole(tmp_path: Path) -> None:
     """Other programs write row groups of a million rows; a pass holds some of one only."""
     texts = [f"{i} {i * 7919} {i * 104729} " * 40 for i in range(40_000)]

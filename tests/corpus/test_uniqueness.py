@@ -39,12 +39,6 @@ def test_places_are_those_of_a_list(keys: list[int], wanted: list[int]) -> None:
     assert found.tolist() == [ascending.index(key) if key in ascending else -1 for key in wanted]
 
 
-def test_different_texts_have_different_hashes() -> None:
-    found = hashes(str(i) for i in range(100_000))
-    assert found.dtype == np.uint64
-    assert n_distinct([found]) == 100_000
-
-
 def test_the_row_of_the_second_is_named() -> None:
     batches = [["a", "b", "c"], ["d", "b"], ["e", "a"]]
     assert repeated([hashes(batch) for batch in batches], lambda: iter(batches)) == (2, 5)

@@ -36,13 +36,6 @@ def test_broken_templates_are_refused_without_their_text(broken: str):
     assert broken not in str(caught.value)
 
 
-def test_strings_are_said_and_not_marked():
-    pieces: list[str] = []
-    marks: list[tuple[int, str]] = []
-    expand(compile_template("{he} came"), {"he": "she"}, draws(0.0), pieces, marks)
-    assert ("".join(pieces), marks) == ("she came", [])
-
-
 def test_phi_is_marked_where_it_stands():
     pieces: list[str] = []
     marks: list[tuple[int, str]] = []

@@ -24,29 +24,12 @@ def test_census_names_are_spelt_as_people_spell_them(census_form: str, spelling:
     assert spelt(census_form) == spelling
 
 
-def test_the_census_lists_are_whole():
-    assert [len(census(which).names) for which in ("last", "female", "male")] == [
-        88_799,
-        4_275,
-        1_219,
-    ]
-    assert census("last").names[0] == "Smith"
-
-
 def test_family_names_follow_the_census():
     draw = uniforms(7)
     counts = Counter(family_name(draw) for _ in range(30_000))
     top = census("last").names[:150]
     assert spearmanr([counts[name] for name in top], range(len(top))).statistic < -0.7
     assert counts["Smith"] == pytest.approx(0.0101 / 0.94 * 30_000, rel=0.25)
-
-
-def test_given_names_follow_the_census_of_their_sex():
-    draw = uniforms(8)
-    counts = Counter(given_name("F", draw) for _ in range(20_000))
-    top = census("female").names[:100]
-    assert spearmanr([counts[name] for name in top], range(len(top))).statistic < -0.8
-    assert counts["Mary"] > counts["James"] * 5
 
 
 @pytest.fixture(scope="module")

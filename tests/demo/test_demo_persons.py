@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.corpus.demo.grammar import Phi
 from clinveil.corpus.demo.persons import YEAR, DemoPerson, make_person, uniforms
 
 
@@ -46,14 +45,6 @@ def test_the_feed_is_complete(persons: list[DemoPerson]):
         )
         assert len(patient.name) >= 2
         assert person.middle == bool(person.fields["middle"].text)
-
-
-def test_fields_are_phi_of_their_label(persons: list[DemoPerson]):
-    fields = persons[0].fields
-    labels = {slot: entry.label for slot, entry in fields.items() if isinstance(entry, Phi)}
-    assert labels["full"] == labels["nurse"] == labels["partner_name"] == "NAME"
-    assert (labels["mrn"], labels["member"], labels["account"]) == ("MRN", "HEALTH_PLAN", "ACCOUNT")
-    assert "state" not in labels
 
 
 def test_repr_gives_no_name_away(persons: list[DemoPerson]):

@@ -36,25 +36,18 @@ def split_by_patient(table: pa.Table) -> np.ndarray:
     return np.array([int(identity[1:]) % 4 == 0 for identity in table["patient_id"].to_pylist()])
 
 
-@pytest.mark.parametrize(("label", "classes"), [("diagnosis_group", None), ("code", 10)])
-def test_a_linear_classifier_beats_the_majority_by_far(
-    notes: pa.Table, label: str, classes: int | None
-):
+def test_a_linear_classifier_beats_the_majority_by_far(notes: pa.Table):
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import SGDClassifier
 
     small = notes.slice(0, 2400)
-    y = np.array(small[label].to_pylist())
+    groups = np.array(small["diagnosis_group"].to_pylist())
     held = split_by_patient(small)
     texts = np.array(small["text"].to_pylist(), dtype=object)
-    names, counts = np.unique(y, return_counts=True)
-    keep = np.isin(y, names[np.argsort(-counts)][:classes])
-    vectors = TfidfVectorizer(min_df=5, sublinear_tf=True).fit_transform(texts[keep])
-    y = y[keep]
-    held = held[keep]
-    model = SGDClassifier(random_state=0, max_iter=20, tol=None).fit(vectors[~held], y[~held])
-    accuracy = float(np.mean(model.predict(vectors[held]) == y[held]))
-    majority = max(np.mean(y[held] == name) for name in set(y))
+    vectors = TfidfVectorizer(min_df=5, sublinear_tf=True).fit_transform(texts)
+    model = SGDClassifier(random_state=0, max_iter=20, tol=None).fit(vectors[~held], groups[~held])
+    accuracy = float(np.mean(model.predict(vectors[held]) == groups[held]))
+    majority = max(np.mean(groups[held] == name) for name in set(groups))
     assert accuracy > 0.85
     assert accuracy > majority + 0.4
 

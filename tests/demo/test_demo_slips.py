@@ -47,14 +47,6 @@ def test_dates_of_a_note_stay_on_their_side_of_the_visit(seed: int):
     assert calendar.month().text.split()[0].istitle()
 
 
-def test_record_numbers_never_repeat():
-    numbers = {
-        re.sub(r"\D", "", places.record_number(index, lambda: 0.0)) for index in range(50_000)
-    }
-    assert len(numbers) == 50_000
-    assert all(len(number) == 7 for number in numbers)
-
-
 def test_numbers_lie_where_nobody_has_them():
     draw = uniforms(4)
     for index in range(300):

@@ -23,7 +23,6 @@ from clinveil.corpus import (
     write_codes,
     write_patients,
 )
-from clinveil.corpus.people import patients_batch
 from clinveil.scale import shared
 
 ROSE = Patient(
@@ -95,21 +94,6 @@ def test_repr_shows_counts_only():
         shown
         == "Patient(3 name tokens, 2 codes, 1 record_numbers, 1 phones, 1 emails, 1 addresses)"
     )
-
-
-def test_the_batch_has_the_columns_of_the_contract():
-    names = patients_batch([ROSE]).schema.names
-    assert names == [
-        "patient_id",
-        "name",
-        "codes",
-        "record_number",
-        "phone",
-        "email",
-        "address",
-        "birth_date",
-        "date_shift",
-    ]
 
 
 def test_only_three_columns_are_needed(tmp_path: Path):

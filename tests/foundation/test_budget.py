@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 BUDGET = SETTINGS["clinveil-budget"]
 WIDTH = SETTINGS["ruff"]["line-length"]
-DECLARES = {"flag", "choice", "setting"}  # a call of one of these declares a setting
+DECLARES = {"setting"}  # a call of one of these declares a setting
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 # Words of an early private vocabulary of this project, for which the field has terms of its own.
 DIALECT = re.compile(
@@ -117,7 +117,7 @@ def test_dialect_is_found(tmp_path):
 
 def test_packed_code_is_found():
     source = (
-        f"a, b = 1, 2\nx, y = pair\nf(**options)\nwide = '{'w' * WIDTH}'\nz = flag(1, 'help')\n"
+        f"a, b = 1, 2\nx, y = pair\nf(**options)\nwide = '{'w' * WIDTH}'\nz = setting(1, 'help')\n"
     )
     assert habits(source) == {
         "statements": 5,

@@ -53,10 +53,10 @@ class FirstLetters(Attack):
 
     def __call__(self, context, rng):
         counts = [self._count(side) for side in (context.released, context.original)]
-        detail = {"workers": context.workers}
+        numbers = {"workers": context.workers}
         return [
             Finding(
-                "attack.first_letters", counts[0], counts[1], "lower", unit="notes", detail=detail
+                "attack.first_letters", counts[0], counts[1], "lower", unit="notes", numbers=numbers
             )
         ]
 
@@ -130,7 +130,7 @@ def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(
     line += ["--seed", "1", "--set", "quiet=true"]
     assert main([*line, "--set", "workers=3", "--json", "-"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["findings"]
-    assert (found["value"], found["n"], found["detail"]["workers"]) == (2, 1, 3)
+    assert (found["value"], found["n"], found["numbers"]["workers"]) == (2, 1, 3)
     letters = ["--set", "attack.letter=b", "--set", "attack.letter=c"]
     assert main([*line, *letters, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["value"] == 1

@@ -103,6 +103,19 @@ def test_a_changed_setting_is_in_the_hash_and_the_manifest_as_declared(name, tmp
         assert public[name] == settings.record()[name] != before[name]
 
 
+def test_a_later_release_of_the_key_may_have_other_columns_and_limits():
+    """`--reuse` keeps how notes are treated and trained on."""
+    fixed = {name for name, one in RELEASE.items() if one.affects in ("treatment", "training")}
+    assert {name for name in fixed if "." not in name} == {"kind", "phi"}
+    assert {name for name in fixed if name.startswith(("synthetic.", "notes."))} == {
+        f"synthetic.{name}" for name in ("init", "epsilon", "delta", "public")
+    }
+    may_differ = {"patients", "staff", "decisions", "max_residues"}
+    assert {name for name in fixed if name.startswith("identifiers.")} == {
+        name for name in RELEASE if name.startswith("identifiers.")
+    } - {f"identifiers.{name}" for name in may_differ}
+
+
 PATHS = [
     name for name, one in RELEASE.items() if one.declared.secret == "path" and one.affects != "call"
 ]

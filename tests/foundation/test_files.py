@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import subprocess
@@ -17,13 +16,11 @@ from kills import killed_at_each
 from clinveil.core import (
     UsageError,
     atomic,
-    default_vault,
     locked,
     private_folder,
     private_text,
     refuse_nested,
     save_array,
-    sha256,
     workplace,
     write_findings,
 )
@@ -68,15 +65,6 @@ def test_an_existing_output_is_refused_or_kept_until_success(tmp_path):
         part.write_text("new")
     assert out.read_text() == "new"
     assert list(tmp_path.iterdir()) == [out]
-
-
-def test_small_things(tmp_path):
-    assert default_vault(tmp_path / "out.csv").name == "out.csv.vault"
-    folder = private_folder(tmp_path / "v")
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    private_text(folder / "t", "é")
-    assert stat.S_IMODE((folder / "t").stat().st_mode) == 0o600
-    assert sha256(folder / "t") == hashlib.sha256("é".encode()).hexdigest()
 
 
 def test_files_of_the_user_beside_the_output_stay(tmp_path):

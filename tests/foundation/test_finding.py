@@ -9,7 +9,16 @@ import stat
 import numpy as np
 import pytest
 
-from clinveil.core import Finding, InputError, document, read_findings, write_findings
+from clinveil.core import (
+    Cell,
+    Finding,
+    GapScores,
+    InputError,
+    KnownList,
+    document,
+    read_findings,
+    write_findings,
+)
 from clinveil.core.finding import SCHEMA
 
 GOOD = Finding("attack.x", 0.25, n=8, better="lower", low=0.1, high=0.4, chance=0.2, unit="tokens")
@@ -19,7 +28,6 @@ FIELDS = (
     "count",
     "p",
     "p_is",
-    "interval",
     "chance",
     "chance_is",
     "control",
@@ -30,9 +38,21 @@ FIELDS = (
 
 def test_round_trip(tmp_path):
     path = tmp_path / "f.json"
-    null = Finding("attack.y", None, n=0, detail={"why": "no patient"})
-    write_findings(path, "attack x", [GOOD, null], seed=7)
-    assert read_findings(path) == [GOOD, null]
+    null = Finding("attack.y", None, n=0, why="no patient")
+    full = Finding(
+        "attack.z",
+        0.5,
+        n=2,
+        cell=Cell("recipient", "names"),
+        gated=True,
+        labels=("a", "b"),
+        numbers={"k": 3, "share": 0.5, "missing": None},
+        scores=GapScores("macro-F1", score=0.4, floor=0.3, ceiling=0.5),
+        known_list=KnownList(in_feed=5, in_release=4),
+        remarks=("one",),
+    )
+    write_findings(path, "attack x", [GOOD, null, full], seed=7)
+    assert read_findings(path) == [GOOD, null, full]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     data = json.loads(path.read_text())
     assert data["schema"] == SCHEMA
@@ -51,11 +71,16 @@ def test_stdout(capsys):
         {"value": math.nan},
         {"value": math.inf},
         {"value": 0.5, "low": math.nan},
-        {"value": 0.5, "detail": {"x": math.inf}},
+        {"value": 0.5, "numbers": {"x": math.inf}},
         {"value": None},
         {"value": 0.5, "low": 0.9, "high": 0.1},
         {"value": 0.5, "measure": "nodot"},
-        {"value": 0.5, "detail": {"x": ["a"]}},
+        {"value": 0.5, "numbers": {"x": ["a"]}},
+        {"value": 0.5, "numbers": {"x": "a"}},
+        {"value": 0.5, "labels": ("a", 1)},
+        {"value": 0.5, "labels": "a"},
+        {"value": 0.5, "gated": 1},
+        {"value": 0.5, "cell": ("recipient", "names")},
         {"value": 0.5, "p": 1.5},
         {"value": 0.5, "p": -0.1},
         {"value": 0.5, "p": math.nan},
@@ -72,21 +97,13 @@ def test_stdout(capsys):
         {"value": 0.5, "better": "zzz"},
         {"value": 0.5, "control_kind": "zzz"},
         {"value": 0.5, "measure": 5},
-        {"value": 0.5, "detail": None},
-        *({"value": 0.5, "detail": {key: "x"}} for key in FIELDS),
+        {"value": 0.5, "numbers": None},
+        *({"value": 0.5, "numbers": {key: 1}} for key in FIELDS),
     ],
 )
 def test_refused(bad):
     with pytest.raises(ValueError):
         Finding(**{"measure": "a.b", "n": 1, **bad})
-
-
-def test_numpy_scalars_become_plain():
-    finding = Finding(
-        "a.b", np.float32(0.5), n=np.int64(3), detail={"k": np.int64(2), "b": np.bool_(True)}
-    )
-    assert json.dumps(finding.as_dict()["detail"]) == '{"k": 2, "b": true}'
-    assert isinstance(finding.value, float)
 
 
 def test_numpy_scalars_of_fields_become_plain():
@@ -108,7 +125,8 @@ def test_a_file_that_is_no_findings_file(tmp_path):
         "{",
         "[]",
         '{"schema": "other", "findings": []}',
-        '{"schema": "clinveil.findings/1"}',
+        '{"schema": "clinveil.findings/1", "findings": []}',
+        '{"schema": "clinveil.findings/2"}',
     ):
         path.write_text(text)
         with pytest.raises(InputError):
@@ -117,11 +135,14 @@ def test_a_file_that_is_no_findings_file(tmp_path):
 
 HOSTILE = [
     "[1]",
+    '{"measure": "a.b", "value": 0.5, "n": 1, "detail": {}}',
+    '{"measure": "a.b", "value": 0.5, "n": 1, "cell": {"holding": "recipient"}}',
+    '{"measure": "a.b", "value": 0.5, "n": 1, "labels": [1]}',
     '"a"',
     "null",
     *(
-        f'{{"measure": "a.b", "value": 0.5, "n": 1, "detail": {detail}}}'
-        for detail in ("null", '"x"', "[1]")
+        f'{{"measure": "a.b", "value": 0.5, "n": 1, "numbers": {numbers}}}'
+        for numbers in ("null", '"x"', "[1]")
     ),
     *(
         f'{{"measure": "a.b", "value": 0.5, "n": {n}}}'

@@ -24,10 +24,6 @@ def test_unknown_devices_are_refused_in_one_line(name):
         neural.device_named(name)
 
 
-def test_cpu_is_always_there():
-    assert neural.device_named("cpu").type == "cpu"
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
 def test_a_gpu_that_is_not_there_is_refused():
     with pytest.raises(UsageError, match="no GPU"):

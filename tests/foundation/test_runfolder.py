@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import stat
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from kills import killed_at_each
@@ -17,7 +16,6 @@ from clinveil.core import (
     InputError,
     UsageError,
     code_version,
-    fingerprint,
     private_folder,
     private_text,
     run_folder,
@@ -202,7 +200,3 @@ def test_another_version_is_another_run(monkeypatch):
     assert len(code_version()) == 64
     monkeypatch.setattr("clinveil.core.runfolder.code_version", lambda: "later")
     assert run_hash(Settings()) != before
-
-
-def test_nothing_has_no_fingerprint():
-    assert fingerprint(Path("nowhere")) == ""

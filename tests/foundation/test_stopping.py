@@ -13,8 +13,6 @@ import sys
 import pytest
 
 from clinveil.cli import main
-from clinveil.core import atomic
-from clinveil.core import errors as stopping
 
 SWALLOWED = """
 import ctypes, os, signal, sys
@@ -44,13 +42,6 @@ def test_a_swallowed_signal_publishes_nothing(tmp_path, name):
     assert done.stderr.rstrip().endswith("KeyboardInterrupt")
     assert "Exception ignored" not in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nobody_asked_nothing_stops(tmp_path):
-    stopping.check_interrupt()
-    with atomic(tmp_path / "out") as part:
-        part.write_text("final")
-    assert (tmp_path / "out").read_text() == "final"
 
 
 def test_a_cut_file_is_no_interruption(tmp_path, monkeypatch, capsys):

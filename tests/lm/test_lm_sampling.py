@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lm_cases import LSTM, PRETRAINED, VOCABULARY, encoded_of, model_of
-from scipy.stats import chi2
 
 from clinveil.core import Key
-from clinveil.lm import END, SamplingConfig, WordVocabulary, encode, generate, train_unigram
+from clinveil.lm import END, SamplingConfig, WordVocabulary, generate, train_unigram
 from clinveil.lm.models.unigram import Unigram
 from clinveil.lm.sampling import drawn
 
@@ -67,18 +66,6 @@ def networks():
     return {**found, "unigram": train_unigram(encoded_of(), VOCABULARY)}
 
 
-def test_a_note_is_the_same_for_any_number_of_lanes():
-    for model in networks().values():
-        how = {"max_new_tokens": 40}
-        expected = plainly(first(model, 20, batch_size=1, **how))
-        assert plainly(first(model, 20, batch_size=3, **how)) == expected
-        assert plainly(first(model, 20, batch_size=16, **how)) == expected
-        assert plainly(first(model, 7, start=13, batch_size=5, **how)) == expected[13:]
-        assert [number for number, _, _ in expected] == list(range(20))
-        assert len({tuple(ids) for _, ids, _ in expected}) > 15
-        assert plainly(first(model, 20, batch_size=3, key=Key.from_seed(6), **how)) != expected
-
-
 def test_a_network_writes_what_its_numbers_say():
     """Note by note with a stream of one lane: invert the cumulated probabilities at the note's own
     numbers.
@@ -128,16 +115,6 @@ def test_a_model_that_only_ends_writes_empty_notes_in_order():
     assert plainly(notes) == [(number, [], False) for number in range(3, 10)]
 
 
-def test_words_are_as_frequent_as_the_model_says():
-    counts = np.array([40, 60, 5, 100, 300, 495])
-    notes = first(unigram_of(counts), 800, batch_size=16)
-    seen = np.bincount(np.concatenate([note.ids for note in notes]), minlength=6)
-    seen[END] = len(notes)
-    expected = counts / counts.sum() * seen.sum()
-    assert ((seen - expected) ** 2 / expected).sum() < chi2.ppf(0.999, 5)
-    assert seen.sum() > 10_000
-
-
 def frequencies(**how):
     notes = first(unigram_of([10, 20, 0, 30, 40]), 1500, batch_size=16, **how)
     seen = np.bincount(np.concatenate([note.ids for note in notes]), minlength=5).astype(float)
@@ -146,7 +123,7 @@ def frequencies(**how):
 
 
 def test_temperature_by_hand():
-    for temperature in (0.5, 2.0):
+    for temperature in (0.5, 1.0, 2.0):
         powers = np.array([0.1, 0.2, 1e-300, 0.3, 0.4]) ** (1 / temperature)
         powers[2] = 0
         assert frequencies(temperature=temperature) == pytest.approx(
@@ -171,11 +148,3 @@ def test_drawings_that_make_no_sense_are_refused(how):
 def test_a_note_shows_none_of_itself():
     note = first(unigram_of([10, 20, 0, 30, 40]), 1)[0]
     assert "ids" not in repr(note)
-
-
-def test_notes_written_and_decoded_encode_to_themselves():
-    vocabulary = WordVocabulary(["a", "b"])
-    model = train_unigram(encode(["a b a\nb", "b b"], vocabulary), vocabulary)
-    for note in first(model, 30, batch_size=4):
-        text = vocabulary.decode(note.ids.tolist())
-        assert vocabulary.decode(vocabulary.encode(text)) == text

@@ -11,7 +11,6 @@ from lm_cases import LSTM, PRETRAINED, VOCABULARY, changed, model_of
 from clinveil.lm import END
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from clinveil.lm.network import LANES, PIECE  # noqa: E402
 
 SIZE = VOCABULARY.size
 MODELS = {
@@ -19,72 +18,12 @@ MODELS = {
     "lstm-untied": model_of(changed(layers=1, tied=False, dropout=0.0), sharpen=0.5),
     "pretrained": model_of(PRETRAINED, sharpen=0.4),
 }
-every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
 def long_notes(lengths, seed=0):
     """Notes of so many random tokens, an end the last."""
     rng = np.random.default_rng(seed)
     return [np.append(rng.integers(1, SIZE, n - 1), END).astype(np.int32) for n in lengths]
-
-
-def by_stream(model, note):
-    """Log-probabilities of a note, word by word, from a stream of one lane."""
-    stream = model.stream(1)
-    logs = []
-    for token in note:
-        logs.append(np.log(stream.probabilities()[0, token]))
-        stream.push(np.array([token], dtype=np.int64))
-    return np.array(logs)
-
-
-@every_model
-def test_probabilities_of_the_whole_vocabulary_add_up_to_1(model):
-    for prefix in ([], [4], [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]):
-        notes = [np.array([*prefix, word], dtype=np.int32) for word in range(SIZE)]
-        chances = np.exp([logs[-1] for logs in model.score(notes)])
-        assert chances.sum() == pytest.approx(1, abs=1e-5)
-        assert chances.min() > 0
-        assert chances.max() > 1.5 / SIZE  # or the test would not tell a word from another
-
-
-@every_model
-def test_scores_are_those_of_the_stream(model):
-    for note in long_notes([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 25, 40, PIECE + 7]):
-        (logs,) = model.score([note])
-        assert logs == pytest.approx(by_stream(model, note), abs=1e-5)
-
-
-@every_model
-def test_what_stands_beside_a_note_does_not_change_it(model):
-    notes = long_notes(np.random.default_rng(1).integers(1, 50, 2 * LANES + 5))
-    together = model.score(notes)
-    assert [logs.size for logs in together] == [note.size for note in notes]
-    for note, logs in zip(notes, together, strict=True):
-        assert logs == pytest.approx(model.score([note])[0], abs=1e-5)
-    backwards = model.score(notes[::-1])[::-1]
-    for one, other in zip(together, backwards, strict=True):
-        assert one == pytest.approx(other, abs=1e-5)
-
-
-@every_model
-def test_the_same_call_gives_the_same_bits(model):
-    notes = long_notes([30, 3, 17])
-    model.network.train()  # scoring turns dropout off itself
-    first = model.score(notes)
-    assert all((one == other).all() for one, other in zip(first, model.score(notes), strict=True))
-    assert first[0].dtype == np.float64
-
-
-@every_model
-def test_a_score_sees_all_of_the_past_and_nothing_of_the_future(model):
-    note = long_notes([20])[0]
-    other = note.copy()
-    other[10] = note[10] % (SIZE - 1) + 1
-    one = model.score([note])[0]
-    two = model.score([other])[0]
-    assert one[:10] == pytest.approx(two[:10], abs=1e-6)
-    assert abs(one[11] - two[11]) > 1e-4
 
 
 def test_a_lane_begun_anew_is_a_new_lane():

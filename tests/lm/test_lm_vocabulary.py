@@ -49,17 +49,17 @@ def test_words_by_hand():
     assert vocabulary.decode(ids) == "no pain\n<unk>\npain"
 
 
-def test_an_empty_note_is_an_empty_line_and_an_end():
-    vocabulary = WordVocabulary(["a"])
-    assert vocabulary.encode("").tolist() == [1, 0]
-    assert vocabulary.decode([1, 0]) == ""
-
-
-def test_decoding_stops_at_the_end_and_drops_empty_lines():
-    vocabulary = WordVocabulary(["a", "b"])
-    assert vocabulary.decode([3, 1, 1, 1, 4, 0, 3, 3]) == "a\nb"
-    assert vocabulary.decode([3, 4]) == "a b"  # cut before its end
-    assert vocabulary.decode([]) == ""
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        ([3, 1, 1, 1, 4, 0, 3, 3], "a\nb"),  # it stops at the end and drops empty lines
+        ([3, 4], "a b"),  # cut before its end
+        ([1, 0], ""),
+        ([], ""),
+    ],
+)
+def test_decoding_by_hand(ids, text):
+    assert WordVocabulary(["a", "b"]).decode(ids) == text
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,17 @@ def test_a_word_twice_a_special_one_and_white_space_are_refused(words):
         WordVocabulary(words)
 
 
-def test_a_note_that_spells_the_special_words_does_not_end_there():
-    vocabulary = WordVocabulary(["a", "b"])
-    assert vocabulary.encode("a <eon> b").tolist() == [3, 2, 4, 1, 0]
-    assert vocabulary.encode("a <eos> b").tolist() == [3, 2, 4, 1, 0]
-    assert vocabulary.decode(vocabulary.encode("a <unk> b")) == "a <unk> b"
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", [1, 0]),
+        ("a <eon> b", [3, 2, 4, 1, 0]),  # a note that spells the end does not end there
+        ("a <eos> b", [3, 2, 4, 1, 0]),
+        ("a <unk> b", [3, 2, 4, 1, 0]),
+    ],
+)
+def test_encoding_by_hand(text, ids):
+    assert WordVocabulary(["a", "b"]).encode(text).tolist() == ids
 
 
 @given(form)

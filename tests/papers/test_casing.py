@@ -179,7 +179,7 @@ def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
     by_line = casing((train, dev, Lines("test", lines)), np.random.default_rng(0), quick)
     usual = by_patient[1]
     gain = by_patient[-1]
-    assert usual.detail["independent"] == 12 and by_line[1].detail["independent"] == 240
+    assert usual.numbers["independent"] == 12 and by_line[1].numbers["independent"] == 240
     assert (
         "patients" in usual.method
         and "patients" in gain.method
@@ -210,7 +210,7 @@ def test_casing_at_random_is_not_learnt():
     )
     own = casing((train, dev, test), np.random.default_rng(0), TINY)[0]
     assert own.value < 0.75
-    assert own.detail["precision"] < 0.65
+    assert own.numbers["precision"] < 0.65
 
 
 def test_text_without_capitals_restores_none():

@@ -26,21 +26,21 @@ def run(reconstructed, *, people=None, everyone=40, pairs=28, codes=CODES):
 def test_the_four_by_hand():
     """Two names put together and one false one; each bearer's own diagnosis is the nearest."""
     findings = run([PAIRS[0], ("bob", "cole"), PAIRS[3]])
-    assert one(findings, "attack.chain", series=MISSED).value == 4 / 40
-    named = one(findings, "attack.chain", series=NAMED)
-    assert (named.value, named.count, named.detail["names_claimed"]) == (0.5, 2, 3)
-    near = one(findings, "attack.chain", series=RIGHT, label="nearest, A@1")
+    assert one(findings, "attack.chain", MISSED).value == 4 / 40
+    named = one(findings, "attack.chain", NAMED)
+    assert (named.value, named.count, named.numbers["names_claimed"]) == (0.5, 2, 3)
+    near = one(findings, "attack.chain", RIGHT, "nearest, A@1")
     assert (near.value, near.n, near.chance) == (
         1.0,
         2,
         0.5,
     )  # of the two by two guesses, two are right
-    whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
+    whole = one(findings, "attack.chain", ALL, "nearest, A@1")
     assert (whole.value, whole.n, whole.chance) == (2 / 40, 40, 0.5 * 2 / 40)
     assert (whole.low, whole.high) == clopper_pearson(2, 40)
-    assert whole.detail["claims"] == 3 and whole.detail["claims_right"] == pytest.approx(2 / 3)
+    assert whole.numbers["claims"] == 3 and whole.numbers["claims_right"] == pytest.approx(2 / 3)
     assert (
-        one(findings, "attack.chain", series=ALL, label="farthest, A@5").value == 0
+        one(findings, "attack.chain", ALL, "farthest, A@5").value == 0
     )  # own ones are the nearest
 
 
@@ -49,23 +49,22 @@ def test_the_chance_of_a_pair_is_that_of_a_draw():
     three.
     """
     assert one(
-        run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", series=NAMED
+        run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", NAMED
     ).chance == pytest.approx(3 / 28)
     people = [Patient("a", ("Ann", "Arne", "Bob"), ("1",))]
     expected = 1 - (25 * 24 * 23) / (28 * 27 * 26)
-    named = one(run(PAIRS[:3], people=people), "attack.chain", series=NAMED)
+    named = one(run(PAIRS[:3], people=people), "attack.chain", NAMED)
     assert named.chance == pytest.approx(expected)
-    assert one(run(PAIRS[:3], pairs=None), "attack.chain", series=NAMED).chance is None
+    assert one(run(PAIRS[:3], pairs=None), "attack.chain", NAMED).chance is None
 
 
 def test_nobody_reconstructed_is_nobody_named():
     findings = run([("ann", "berg")])
-    assert one(findings, "attack.chain", series=NAMED).value == 0
+    assert one(findings, "attack.chain", NAMED).value == 0
     assert (
-        one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").detail["why"]
-        == "no patient reached this step"
+        one(findings, "attack.chain", RIGHT, "nearest, A@1").why == "no patient reached this step"
     )
-    whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
+    whole = one(findings, "attack.chain", ALL, "nearest, A@1")
     assert (whole.value, whole.low, whole.n) == (0, 0, 40) and whole.high == clopper_pearson(
         0, 40
     ).high
@@ -73,7 +72,7 @@ def test_nobody_reconstructed_is_nobody_named():
 
 def test_too_few_targets_are_a_reason():
     null = one(run(PAIRS, codes=dict(list(CODES.items())[:5])), "attack.chain")
-    assert null.value is None and "5 targets" in null.detail["why"]
+    assert null.value is None and "5 targets" in null.why
 
 
 def planted():
@@ -88,10 +87,10 @@ def test_names_are_put_together_and_the_planted_chain_is_found():
     plan = Chain(600, ("cosine",), targets=list(made.codes.values()))
     rng = np.random.default_rng(0)
     findings = plan.findings(made.vectors, made.patients, made.codes, rng)
-    assert one(findings, "attack.chain", series=NAMED).value > 0.5
-    whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
+    assert one(findings, "attack.chain", NAMED).value > 0.5
+    whole = one(findings, "attack.chain", ALL, "nearest, A@1")
     assert whole.value > 0.04 and whole.low > whole.chance
-    assert one(findings, "attack.chain", series=ALL, label="farthest, A@1").value < 0.005
+    assert one(findings, "attack.chain", ALL, "farthest, A@1").value < 0.005
 
 
 def test_the_chain_on_others_diagnoses_falls_to_chance():
@@ -104,5 +103,5 @@ def test_the_chain_on_others_diagnoses_falls_to_chance():
     plan = Chain(60, ("cosine",), k=40, targets=list(made.codes.values()))
     findings = plan.findings(made.vectors, people, made.codes, np.random.default_rng(0))
     for label in ("nearest, A@1", "nearest, A@5"):
-        found = one(findings, "attack.chain", series=RIGHT, label=label)
+        found = one(findings, "attack.chain", RIGHT, label)
         assert found.low <= found.chance <= found.high

@@ -22,6 +22,7 @@ from papers.clinicalnlp_2019.privacy import fall, plan_audits
 from papers.clinicalnlp_2019.run import HERE, PairFiles, main, run
 from papers.clinicalnlp_2019.settings import (
     SyntheticSettings,
+    corpus_label,
 )
 from papers.clinicalnlp_2019.steps import Inputs, split
 from papers.clinicalnlp_2019.tables import tables
@@ -89,12 +90,12 @@ def test_every_privacy_score_has_its_floors(finished):
     assert all(score.control is not None for score in scores)
     for label in LABELS[1:3]:
         for access in ("the model", "released notes"):
-            details = {"corpus": label, "mode": "exact", "from": access}
-            assert findings.first("attack.pdtp_reseed_floor", details).value > 0
-            effect = findings.first("attack.pdtp_effect", details)
-            assert effect.detail["seeds"] == 2 and effect.n == 2
-        compat = {"corpus": label, "mode": "compat"}
-        assert findings.first("attack.pdtp_effect", compat) is None  # one seed
+            words = (corpus_label(label), "exact", access)
+            assert findings.first("attack.pdtp_reseed_floor", *words).value > 0
+            effect = findings.first("attack.pdtp_effect", *words)
+            assert effect.numbers["seeds"] == 2 and effect.n == 2
+        compat = (corpus_label(label), "compat")
+        assert findings.first("attack.pdtp_effect", *compat) is None  # one seed
 
 
 def test_tables_are_complete_and_have_no_word_of_a_note(finished, demo):
@@ -120,22 +121,22 @@ def test_tables_are_complete_and_have_no_word_of_a_note(finished, demo):
 
 def test_real_notes_are_the_positive_control(finished):
     findings = findings_of(finished)
-    copied = findings.first("attack.copies", {"corpus": "real notes", "span": 20})
-    assert copied.value > 0.95 > copied.detail["held_out"]
-    details = {"corpus": "real notes", "attacker": "loss threshold", "from": "released notes"}
-    assert findings.first("attack.membership", details).value > 0.95
-    assert findings.first("attack.copies", {"corpus": "unigram", "span": 20}).value == 0.0
+    copied = findings.first("attack.copies", corpus_label("real notes"), "20 words or more")
+    assert copied.value > 0.95 > copied.numbers["held_out"]
+    words = (corpus_label("real notes"), "loss threshold", "released notes")
+    assert findings.first("attack.membership", *words).value > 0.95
+    assert findings.first("attack.copies", corpus_label("unigram"), "20 words or more").value == 0.0
 
 
 def test_utility_is_measured_for_every_corpus(finished):
     findings = findings_of(finished)
     for label in LABELS:
         for measure in ("utility.similarity", "utility.casing", "utility.perplexity"):
-            assert findings.first(measure, {"corpus": label}) is not None
+            assert findings.first(measure, corpus_label(label)) is not None
     parts = finished[1].results.parts
-    cased = findings.first("utility.casing", {"corpus": "real notes", "series": "model"})
+    cased = findings.first("utility.casing", corpus_label("real notes"), "model")
     lines = sum(text.count("\n") + 1 for text in parts.test.texts)
-    assert (cased.detail["notes"], cased.detail["lines"]) == (len(parts.test), lines)
+    assert (cased.numbers["notes"], cased.numbers["lines"]) == (len(parts.test), lines)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +182,17 @@ def test_the_papers_recipe_writes_the_notes_where_it_is_the_main_one(demo, tmp_p
 
 @pytest.mark.parametrize(("low", "remark"), [(0.50, "has no power"), (0.60, "has power")])
 def test_inference_states_whether_real_notes_beat_the_majority(finished, low, remark):
-    detail = {"corpus": "real notes", "series": "vectors"}
-    real = Finding("utility.nli", 0.62, 899, "higher", low, 0.7, 0.563, detail=detail)
+    real = Finding(
+        "utility.nli",
+        0.62,
+        899,
+        "higher",
+        low,
+        0.7,
+        0.563,
+        series="vectors",
+        labels=(corpus_label("real notes"),),
+    )
     results = finished[1].results
     with_nli = replace(results, findings=Results((*results.findings.findings, real)))
     text = "\n".join(table.markdown() for table in tables(with_nli, PAPER))

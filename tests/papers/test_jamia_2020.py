@@ -16,7 +16,7 @@ from papers.tables import shown
 from clinveil import Finding, UsageError
 from clinveil.core import load_settings, words
 from clinveil.corpus import write_demo
-from clinveil.stats import unmeasured
+from clinveil.stats import MeasureSpec
 
 SETTINGS = Path(main.__code__.co_filename).with_name("settings.toml")
 QUICK = (
@@ -95,7 +95,7 @@ def test_the_original_loses_exactly_nothing(done):
     losses = [
         finding
         for finding in findings
-        if finding["measure"].endswith("_loss") and finding["detail"]["treated_kind"] == "original"
+        if finding["measure"].endswith("_loss") and finding["labels"][0] == "original"
     ]
     assert [(f["value"], f["low"], f["high"]) for f in losses] == [(0, 0, 0)] * 2
     assert all(f["control"] is not None for f in findings if f["measure"] == "attack.inversion")
@@ -159,26 +159,27 @@ def test_a_label_or_word_pairs_are_required(notes, tmp_path, capsys):
     assert "--label COLUMN" in capsys.readouterr().err
 
 
-def correlated(value, chance_high=0.2, repetition=0):
+def correlated(value, chance_high=0.2):
     """A finding of one repetition; at chance it has no value, as `similarity` returns it."""
-    detail = {"algorithm": "cbow", "list": "x", "series": "", "n": "3", "pairs": 50, "scored": 40}
-    detail |= {"repetition": repetition, "chance_high": chance_high}
+    labels = ("cbow", "3", "x")
+    numbers = {"pairs": 50, "scored": 40, "chance_high": chance_high}
     if value > chance_high:
-        return Finding("utility.similarity", value, 40, "higher", detail=detail)
+        return Finding("utility.similarity", value, 40, "higher", labels=labels, numbers=numbers)
     why = "no evidence: at chance"
-    return unmeasured("utility.similarity", why, 40, detail={**detail, "correlation": value})
+    spec = MeasureSpec(measure="utility.similarity")
+    return spec.missing(why, 40, labels=labels, numbers={**numbers, "correlation": value})
 
 
 def test_repetitions_are_means_with_intervals():
-    (mean,) = means([correlated(0.4), correlated(0.5, repetition=1)])
-    assert mean.n == mean.detail["repetitions"] == 2
+    (mean,) = means([correlated(0.4), correlated(0.5)])
+    assert mean.n == mean.numbers["repetitions"] == 2
     assert mean.low < mean.value < mean.high and mean.value == pytest.approx(0.45)
-    (mixed,) = means([correlated(0.1), correlated(0.5, repetition=1)])  # one of them at chance
+    (mixed,) = means([correlated(0.1), correlated(0.5)])  # one of them at chance
     assert mixed.value == pytest.approx(0.3)
 
 
 def test_a_mean_at_chance_is_no_evidence_however_narrow_its_interval():
-    repetitions = [correlated(0.097), correlated(0.098, repetition=1)]
+    repetitions = [correlated(0.097), correlated(0.098)]
     (mean,) = means(repetitions)
     assert mean.value is None and (mean.low, mean.high) == (None, None)
     assert shown(mean) == "no evidence (0.098)"

@@ -31,7 +31,7 @@ TINY = [
     *("draws=99", "permutations=99", "patient_draws=99", "scenario_draws=20", "figure_3=false"),
     "workers=1",
 ]
-ONE = {"model": "skip-gram, window 2, 16 d, count 1+", "metric": "cosine"}
+ONE = ("skip-gram, window 2, 16 d, count 1+", "cosine")
 
 
 def settings(*changes):
@@ -59,13 +59,13 @@ def finished(demo):
 def test_every_number_has_interval_chance_and_control_or_a_reason(finished):
     _, done = finished
     findings = done.results.findings.findings
-    assert {f.detail["model"] for f in findings} == {
+    assert {f.labels[0] for f in findings} == {
         "skip-gram, window 3, 8 d, count 1+",
         "CBOW, window 3, 8 d, count 1+",
     }
     for finding in findings:
         if finding.value is None:
-            assert finding.detail["why"]
+            assert finding.why
         else:
             assert finding.low <= finding.value <= finding.high
             assert finding.chance is not None or finding.measure in (
@@ -78,10 +78,10 @@ def test_p_values_are_adjusted_over_models(finished):
     findings = finished[1].results.findings
     differences = findings.all("attack.association_difference")
     assert len(differences) == 4  # two models, two metrics
-    assert all(f.detail["models"] == 4 and f.detail["p_over_models"] >= f.p for f in differences)
+    assert all(f.numbers["models"] == 4 and f.numbers["p_over_models"] >= f.p for f in differences)
     assert all(f.control is not None for f in differences)
     (best,) = findings.all("attack.names_best")
-    assert best.detail["models"] == 4
+    assert best.numbers["models"] == 4
     assert best.value == max(f.value for f in findings.all("attack.names"))
 
 
@@ -103,10 +103,10 @@ def test_tables_have_the_papers_numbers_next_to_ours(finished):
     assert row("Table 3")["CBOW, paper"] == "149 (23.4)"
     assert row("Table 4")["skip-gram, A@5, paper"] == "53.1"
     assert "CBOW, paper" not in row("Table 3b")
-    cbow = {"model": "CBOW, window 3, 8 d, count 1+", "metric": "cosine"}
-    found = done.results.findings.first("attack.names", cbow)
+    cbow = ("CBOW, window 3, 8 d, count 1+", "cosine")
+    found = done.results.findings.first("attack.names", *cbow)
     ours = row("Table 1")["CBOW"]
-    assert ours.startswith(f"**{found.detail['hits']} ({100 * found.value:.1f})**; 95 % ")
+    assert ours.startswith(f"**{found.count} ({100 * found.value:.1f})**; 95 % ")
     text = (out / "tables.md").read_text()
     assert all(table.markdown() in text for table in done.tables)
     assert [table.title for table in done.tables if not table.printed] == [
@@ -177,19 +177,19 @@ def planted_run(folder, out, *changes):
 
 def test_a_planted_truth_is_found_by_every_attack(planted):
     findings = planted_run(planted, planted / "true")
-    names = findings.first("attack.names", ONE)
+    names = findings.first("attack.names", *ONE)
     assert names.value > 0.9 and names.chance < 0.02 and names.control < 0.2
-    assert names.detail["p_over_models"] <= 0.02
-    apart = findings.first("attack.association_difference", ONE)
+    assert names.numbers["p_over_models"] <= 0.02
+    apart = findings.first("attack.association_difference", *ONE)
     assert apart.value < -0.1 and apart.p <= 0.01
     assert abs(apart.control) < abs(apart.value) / 4
-    near = findings.first("attack.scenario", {**ONE, "series": "nearest", "label": "A@1"})
+    near = findings.first("attack.scenario", *ONE, "nearest", "A@1")
     assert near.value > 0.9 and near.chance < 0.3 and near.control < 0.4
 
 
 def test_names_redrawn_in_every_note_leave_attack_1_nothing(planted):
     findings = planted_run(planted, planted / "redrawn", "redrawn=true", 'metric=["cosine"]')
-    names = findings.first("attack.names", ONE)
+    names = findings.first("attack.names", *ONE)
     assert names.value < 0.1 and names.p > 0.01
 
 
@@ -199,7 +199,7 @@ def test_surrogates_are_among_the_names_in_mode_replace(demo, tmp_path):
     done = run(*files(demo), tmp_path / "out", settings(*TINY, *changes))
     leaked = done.results.findings.all("attack.names_leaked")
     assert len(leaked) == 2
-    assert all(f.detail["surrogate_names"] == PATIENTS / 2 for f in leaked)
+    assert all(f.numbers["surrogate_names"] == PATIENTS / 2 for f in leaked)
 
 
 def test_a_model_that_cannot_be_trained_does_not_end_the_run(demo, tmp_path):

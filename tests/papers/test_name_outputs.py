@@ -50,7 +50,7 @@ def test_names_by_hand():
     assert named(findings, "name_unchanged").value == pytest.approx(4 * 0.25 / 35)
     assert named(findings, "name_to_name").value == pytest.approx((30 * 0.5 + 1) / 35)
     assert named(findings, "name_near").value == pytest.approx((30 * 0.5 + 1) / 35)
-    assert named(findings, "name_to_name").detail["names"] == 3
+    assert named(findings, "name_to_name").numbers["names"] == 3
     assert named(findings, "name_to_name").n == 35
 
 
@@ -64,4 +64,4 @@ def test_chance_is_an_output_by_its_frequency():
 @pytest.mark.parametrize("names", [[], ["Nobody"], ["..."]])
 def test_no_known_name_is_a_finding_without_value(names):
     (finding,) = name_outputs(channel(), names, COUNTS)
-    assert finding.value is None and "no name" in finding.detail["why"]
+    assert finding.value is None and "no name" in finding.why

@@ -125,7 +125,7 @@ def organ_notes(n, *, several=False):
         texts.append(" ".join(rng.permutation([*signs, *rng.choice(OTHER_WORDS, 10)])))
     ids = [f"n{i}" for i in range(n)]
     targets = table if several else classes
-    return ClassifiedNotes(ids, ids, texts, tuple(ORGAN_WORDS), targets, {"label": "organ"})
+    return ClassifiedNotes(ids, ids, texts, tuple(ORGAN_WORDS), targets, "organ", {})
 
 
 def predicted(model, notes, epochs, shuffled=False):

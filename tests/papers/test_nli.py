@@ -49,7 +49,7 @@ def colours(n=600, seed=0, noise=False):
 
 
 def one(findings, series):
-    return next(f for f in findings if f.detail["series"] == series)
+    return next(f for f in findings if f.series == series)
 
 
 def measured(pairs, settings=SMALL, seed=0, words=WORDS):
@@ -132,7 +132,7 @@ def test_gain_is_the_paired_difference():
     assert gain.measure == "utility.nli_gain"
     assert gain.value == pytest.approx(own.value - floor.value)
     assert own.n == gain.n == 60
-    assert own.detail["seed_lowest"] <= own.value <= own.detail["seed_highest"]
+    assert own.numbers["seed_lowest"] <= own.value <= own.numbers["seed_highest"]
     assert "id3" not in json.dumps([f.as_dict() for f in (own, floor, gain)])
 
 
@@ -143,6 +143,6 @@ def test_seeds_stand_beside_the_interval_and_not_in_it():
     own, _, gain = measured(colours(300), SMALL.model_copy(update={"epochs": 3, "seeds": 2}))
     for found in (own, gain):
         assert "premises" in found.method and "of the mean of these seeds" in found.method
-        assert found.detail["seed_lowest"] <= found.value <= found.detail["seed_highest"]
+        assert found.numbers["seed_lowest"] <= found.value <= found.numbers["seed_highest"]
         assert found.unit == "test pairs" and found.low <= found.value <= found.high
     assert (own.chance_is, own.control_kind) == ("majority label", "negative")

@@ -65,39 +65,32 @@ def prepared(*flags, out="out.parquet"):
     return {row["ROW_ID"]: row["icd9"] for row in pq.read_table(out).to_pylist()}
 
 
-def test_ranges_of_the_corrected_table(mimic):
-    assert prepared() == {
-        "n1": "280-289;390-459",
-        "n2": "280-289;390-459",
-        "n3": "390-459;740-759",
-        "n4": "E000-E999;V01-V91",
-        "n8": "001-139",
-        "n9": "280-289;390-459",
-    }
+BLOOD_AND_HEART = dict.fromkeys(("n1", "n2", "n9"), "280-289;390-459")
+# 4019 has three patients, 2859 two, the others have one; V3001 and E8788 do not count.
+LEAVES_OF_TWO = dict.fromkeys(("n1", "n2", "n9"), "4019;2859") | {"n3": "4019"}
 
 
-def test_ranges_of_the_published_table(mimic):
-    assert prepared("--table", "published") == {
-        "n1": "290-319;390-459",
-        "n2": "290-319;390-459",
-        "n3": "390-459;760-779",
-        "n8": "001-139",
-        "n9": "290-319;390-459",
-    }
-
-
-def test_leaves_of_the_data_are_those_of_the_most_patients(mimic):
-    # 4019 has three patients, 2859 two, the others have one; V3001 and E8788 do not count.
-    expected = {"n1": "4019;2859", "n2": "4019;2859", "n3": "4019", "n9": "4019;2859"}
-    assert prepared("--labels", "leaf", "--top", "2") == expected
-
-
-def test_only_some_notes(mimic):
-    assert set(prepared("--only", "CATEGORY=Discharge summary")) == {"n1", "n3", "n4", "n8"}
+@pytest.mark.parametrize(
+    ("flags", "labels"),
+    [
+        (
+            [],
+            BLOOD_AND_HEART | {"n3": "390-459;740-759", "n4": "E000-E999;V01-V91", "n8": "001-139"},
+        ),
+        (
+            ["--table", "published"],
+            dict.fromkeys(("n1", "n2", "n9"), "290-319;390-459")
+            | {"n3": "390-459;760-779", "n8": "001-139"},
+        ),
+        (["--labels", "leaf", "--top", "2"], LEAVES_OF_TWO),
+    ],
+)
+def test_labels_of_notes(mimic, flags, labels):
+    assert prepared(*flags) == labels
 
 
 def test_what_is_left_out_is_counted(mimic, capsys):
-    prepared("--only", "CATEGORY=Discharge summary")
+    assert set(prepared("--only", "CATEGORY=Discharge summary")) == {"n1", "n3", "n4", "n8"}
     said = capsys.readouterr().err
     assert "4 notes with 6 labels" in said
     for line in (

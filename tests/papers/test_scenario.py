@@ -59,7 +59,7 @@ def test_permuted_accuracies_are_an_enumeration():
     points stay.
     """
     field = the_four()
-    scored = Attempt(field, field.guesses(nearest=True), field.majority())
+    scored = Attempt(field, field.guesses(nearest=True), field.majority(), "nearest", ())
     null = scored.permuted_accuracies(1, 6_000, np.random.default_rng(0))
     for k, ways in enumerate([9, 8, 6, 0, 1]):  # permutations of four with k fixed points
         assert np.mean(null == k / 4) == pytest.approx(ways / 24, abs=0.025)
@@ -67,11 +67,11 @@ def test_permuted_accuracies_are_an_enumeration():
 
 def test_the_p_of_the_four_is_one_in_24():
     field = the_four()
-    scored = Attempt(field, field.guesses(nearest=True), field.majority())
+    scored = Attempt(field, field.guesses(nearest=True), field.majority(), "nearest", ())
     first, fifth = scored.findings({"names": 4}, 6_000, np.random.default_rng(0))
     assert first.value == 1 and first.p == pytest.approx(1 / 24, abs=0.012)
     assert first.chance == pytest.approx(1 / 4, abs=0.02)
-    assert fifth.value is None and "name them all" in fifth.detail["why"]
+    assert fifth.value is None and "name them all" in fifth.why
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,15 @@ def test_the_p_of_the_four_is_one_in_24():
 def test_planted_truth_is_found_and_its_direction_too(link, found, direction):
     made = world(np.random.default_rng(2), link=link, prevalence=0.1)
     findings = attack(made, plan_for(made, range(11)))
-    hit = one(findings, "attack.scenario", series=found, label="A@1")
+    hit = one(findings, "attack.scenario", found, "A@1")
     assert hit.value > 0.9 and hit.p == 0.01 and hit.chance < 0.35 and hit.control < 0.4
-    other = one(findings, "attack.scenario", series=FAR if found == NEAR else NEAR, label="A@1")
+    other = one(findings, "attack.scenario", FAR if found == NEAR else NEAR, "A@1")
     assert other.value < 0.1
-    held = one(findings, "attack.scenario", series=HELD, label="A@1")
-    assert held.detail["direction"] == direction and held.value > 0.9
-    assert held.n + held.detail["fixed_on"] == hit.n
-    draws = one(findings, "attack.scenario_draws", series=found, label="A@1")
-    assert draws.value == 1 and draws.chance < 0.6 and draws.detail["mean_accuracy"] > 0.9
+    held = one(findings, "attack.scenario", HELD, "A@1")
+    assert f"fixed: {direction}" in held.labels and held.value > 0.9
+    assert held.n + held.numbers["fixed_on"] == hit.n
+    draws = one(findings, "attack.scenario_draws", found, "A@1")
+    assert draws.value == 1 and draws.chance < 0.6 and draws.numbers["mean_accuracy"] > 0.9
 
 
 def test_whole_names_permuted_over_like_patients_fall_to_chance():
@@ -108,8 +108,8 @@ def test_nothing_known_still_beats_a_baseline_that_is_low():
     """
     made = world(np.random.default_rng(5), prevalence=1.0)
     findings = attack(made, plan_for(made, range(11), metrics=("cityblock",)))
-    far = one(findings, "attack.scenario", series=FAR, label="A@5")
-    near = one(findings, "attack.scenario", series=NEAR, label="A@5")
+    far = one(findings, "attack.scenario", FAR, "A@5")
+    near = one(findings, "attack.scenario", NEAR, "A@5")
     assert (
         far.value > near.value
     )  # frequent diagnoses are longer vectors, so they lie far from every name
@@ -123,8 +123,8 @@ def test_ties_are_drawn_and_counted():
     for seed in range(30):
         rng = np.random.default_rng(seed)
         found = plan_for(made, range(12), draws=2).findings(flat, made.patients, made.codes, rng)
-        first = one(found, "attack.scenario", series=FAR, label="A@1")
-        assert first.detail["ties"] == 60
+        first = one(found, "attack.scenario", FAR, "A@1")
+        assert first.numbers["ties"] == 60
         assert first.value == first.control == pytest.approx(first.chance)
         accuracies.append(first.value)
     mean = np.mean([len(p.codes) / 12 for p in made.patients])
@@ -158,9 +158,9 @@ def test_draws_of_targets_are_a_plain_loop():
         permuted(parts, rng)
     sets = [eligible[rng.permutation(len(eligible))[:7]] for _ in range(25)]
     for series, sign in ((FAR, -1.0), (NEAR, 1.0)):
-        first = one(results, "attack.scenario_draws", series=series, label="A@1")
+        first = one(results, "attack.scenario_draws", series, "A@1")
         assert first.value == brute_draws(found, sign, sets)
-        assert first.n == 25 and first.detail["eligible"] == len(eligible)
+        assert first.n == 25 and first.numbers["eligible"] == len(eligible)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_without_targets_there_is_a_reason(wanted, why):
     made = world(np.random.default_rng(9), n=40, m=12)
     plan = Scenario(("cosine",), 19, draws=5, drawn=8, min_patients=1, targets=wanted)
     null = one(attack(made, plan), "attack.scenario")
-    assert null.value is None and null.detail["why"].startswith(why)
+    assert null.value is None and null.why.startswith(why)
 
 
 def test_every_number_has_its_chance_interval_control_and_question():

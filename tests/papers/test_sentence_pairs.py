@@ -114,17 +114,17 @@ def test_no_sentence_stands_on_two_sides(links, seed):
     sides = [{s[0].lower() for s in part.premises} for part in (parts.train, parts.dev, parts.test)]
     assert not sides[0] & sides[2]
     assert not sides[1] & sides[2]
-    if parts.detail["grouping"] == "either sentence":
-        assert parts.detail["test_hypotheses_seen"] == parts.detail["test_premises_seen"] == 0
+    if parts.grouping == "either sentence":
+        assert parts.numbers["test_hypotheses_seen"] == parts.numbers["test_premises_seen"] == 0
 
 
 def test_linked_pairs_fall_back_to_premises():
     pairs = pairs_of([(f"p{i // 2}", "the same answer", "ab"[i % 2]) for i in range(60)])
-    detail = nli_parts(pairs, None, None, np.random.default_rng(0)).detail
-    assert detail["grouping"] == "premise"
-    assert detail["test_premises_seen"] == 0
-    assert detail["test_hypotheses_seen"] == 1
-    assert detail["largest_group"] == 2
+    parts = nli_parts(pairs, None, None, np.random.default_rng(0))
+    assert parts.grouping == "premise"
+    assert parts.numbers["test_premises_seen"] == 0
+    assert parts.numbers["test_hypotheses_seen"] == 1
+    assert parts.numbers["largest_group"] == 2
 
 
 def test_given_files_are_kept_and_what_they_share_is_counted():
@@ -132,10 +132,10 @@ def test_given_files_are_kept_and_what_they_share_is_counted():
     test = pairs_of([("A b", "C", "x"), ("e", "new", "y"), ("new", "newer", "y")])
     parts = nli_parts(train, train, test, np.random.default_rng(0))
     assert parts.test is test
-    assert parts.detail["grouping"] == "files as given"
-    assert parts.detail["test_pairs_seen"] == pytest.approx(1 / 3)
-    assert parts.detail["test_premises_seen"] == pytest.approx(2 / 3)
-    assert parts.detail["test_hypotheses_seen"] == pytest.approx(1 / 3)
+    assert parts.grouping == "files as given"
+    assert parts.numbers["test_pairs_seen"] == pytest.approx(1 / 3)
+    assert parts.numbers["test_premises_seen"] == pytest.approx(2 / 3)
+    assert parts.numbers["test_hypotheses_seen"] == pytest.approx(1 / 3)
 
 
 def test_one_label_is_refused():
@@ -162,5 +162,5 @@ def test_sick(real_data):
     assert len(pairs) == 4500
     parts = nli_parts(pairs, None, None, np.random.default_rng(0))
     assert parts.classes == ["CONTRADICTION", "ENTAILMENT", "NEUTRAL"]
-    assert parts.detail["grouping"] == "either sentence"
-    assert parts.detail["test_hypotheses_seen"] == 0
+    assert parts.grouping == "either sentence"
+    assert parts.numbers["test_hypotheses_seen"] == 0

@@ -42,11 +42,3 @@ def marked_again(text: str, spans: Truth) -> str:
         out += f"{text[position:start]}{{{label}:{text[start:end]}}}"
         position = end
     return out + text[position:]
-
-
-def test_unmark_and_mark_again_are_inverse():
-    marked = "Dr. {NAME:Foley} on {DATE:3/4/2019}."
-    text, truth = unmark(marked)
-    assert text == "Dr. Foley on 3/4/2019."
-    assert [text[start:end] for start, end, _ in truth] == ["Foley", "3/4/2019"]
-    assert marked_again(text, truth) == marked

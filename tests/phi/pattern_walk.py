@@ -14,7 +14,7 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from clinveil.phi.matching.anchors import EDGE, FAR, Anchor
+from clinveil.phi.matching.matcher import EDGE, FAR, Anchor
 
 _parser = import_module("re._parser")
 _op = import_module("re._constants")

@@ -17,9 +17,9 @@ from clinveil.cli import main
 from clinveil.core import InputError, InputWarning, Key, MissingExtra, UsageError, read_findings
 from clinveil.corpus import memory_corpus
 from clinveil.phi import NoteDeidentifier, NoteView, PhiSettings, deidentify_corpus
-from clinveil.phi.detection import adapter_detector
+from clinveil.phi.detection import adapters
 from clinveil.phi.detection.adapter import Adapter, Prediction
-from clinveil.phi.detection.adapter_detector import (
+from clinveil.phi.detection.adapters import (
     AdapterDetector,
     adapters_for,
     loaded_adapter,
@@ -49,7 +49,7 @@ class _Reader:
 @pytest.fixture
 def fake(monkeypatch):
     reader = Adapter("fake", lambda where: _Reader(), needs_path=False)
-    monkeypatch.setattr(adapter_detector, "ADAPTERS", (reader,))
+    monkeypatch.setattr(adapters, "ADAPTERS", (reader,))
     yield "fake"
     loaded_adapter.cache_clear()
 
@@ -100,7 +100,7 @@ class TestAnyAdapter:
                 == 0
             )
         found = read_findings(tmp_path / "f.json")
-        recall = next(f for f in found if "recall" in f.measure and "NAME" in str(f.detail))
+        recall = next(f for f in found if "recall" in f.measure and "NAME" in f.labels)
         assert recall.value == 0.5
 
     def test_spans_carry_its_name_its_own_label_and_a_score_that_fits(self, fake):

@@ -7,14 +7,9 @@ from datetime import date
 import pytest
 
 from clinveil.corpus import Patient
-from clinveil.phi import Finder, NoteView, PhiSettings
-from clinveil.phi.detection import age_limit
+from clinveil.phi import NoteView
+from clinveil.phi.detection.detectors import ages
 from clinveil.phi.detection.detectors.known import _Known
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings(second_opinion="off"))
 
 
 @pytest.fixture
@@ -24,10 +19,10 @@ def in_2026(monkeypatch):
         def today(cls):
             return cls(2026, 11, 28)
 
-    age_limit.note_year.cache_clear()
-    monkeypatch.setattr(age_limit, "date", Fixed)
+    ages.note_year.cache_clear()
+    monkeypatch.setattr(ages, "date", Fixed)
     yield
-    age_limit.note_year.cache_clear()
+    ages.note_year.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -45,7 +40,7 @@ def in_2026(monkeypatch):
 )
 @pytest.mark.usefixtures("in_2026")
 def test_the_year_of_a_note(text, year):
-    assert age_limit.note_year(text) == year
+    assert ages.note_year(text) == year
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """Every detector finds its own examples next to 30 signs before and 30 after
-(`detection/borders.py`).
+(`detection/detector.py`).
 """
 
 from __future__ import annotations

@@ -114,9 +114,7 @@ def test_the_findings_hold_all_parts(done):
     findings = read_findings(done / "findings.json")
     measures = {finding.measure for finding in findings}
     assert measures == {f"validate.{m}" for m in ("known_patients", "known_mentions")}
-    feeds = {
-        f.detail["setting"]: f.value for f in findings if f.measure == "validate.known_patients"
-    }
+    feeds = {f.labels[0]: f.value for f in findings if f.measure == "validate.known_patients"}
     assert feeds["with the patient list"] == 0.0 <= feeds["without the patient list"]
 
 
@@ -205,7 +203,7 @@ def test_unsure_widens_both_ways(done, tmp_path):
         path = str(judge(done, verdicts, reviewer=name))
         main(["validate", str(done), "--marked", path, "--json", str(tmp_path / f"{name}.json")])
     a, b = (read_findings(tmp_path / f"{name}.json")[0] for name in "ab")
-    assert b.detail["unsure"] >= 8
+    assert b.numbers["unsure"] >= 8
     assert b.low < a.low and b.value < a.value and b.high >= a.high - 1e-3
 
 
@@ -215,7 +213,7 @@ def test_two_who_judge_the_sample_are_compared(done, tmp_path):
     path = tmp_path / "agreement.json"
     assert main(["evaluate", "agreement", str(done), "--json", str(path)]) == 0
     words, spans = read_findings(path)
-    assert words.detail["notes"] == 60
+    assert words.numbers["notes"] == 60
     assert words.value < 0.2 and spans.value < 0.2
 
 

@@ -61,11 +61,11 @@ def test_a_column_of_lists_is_no_column_of_dates():
         moved(pa.array([[1]]), BY[:1], [False])
 
 
-def run(tmp_path, path, keep=(), **identifiers):
+def run(tmp_path, path, keep=(), force=False, **identifiers):
     out = tmp_path / "out.parquet"
     how = DeidentifySettings.model_validate(
         {"quiet": True, "seed": 4, "keep_ids": True, "workers": 1}
-        | {"keep": keep, "identifiers": identifiers}
+        | {"keep": keep, "force": force, "identifiers": identifiers}
     )
     counts = deidentify_notes(path, out, how, say=lambda line: None)
     return pq.read_table(out).to_pylist(), counts

@@ -18,14 +18,6 @@ from clinveil.phi.treatment.dates import WEEKDAYS, offset
 from clinveil.phi.treatment.policy import Policy
 
 KEY = Key.from_seed(3)
-FORMS = (
-    lambda day: f"[**{day.year}-{day.month}-{day.day}**]",
-    lambda day: f"[**{day:%Y-%m-%d}**]",
-    lambda day: f"{day:%m/%d/%Y}",
-    lambda day: f"{day.year}-{day:%m-%d}",
-    lambda day: f"{MONTHS[day.month - 1]} {day.day}, {day.year}",
-    lambda day: f"[**{day.day} {MONTHS[day.month - 1]} {day.year}**]",
-)
 
 
 def deidentified(text, patient="p1", policy="research"):

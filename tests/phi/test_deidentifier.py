@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core import Key, UsageError
+from clinveil.core import Key
 from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, Patient, memory_corpus
 from clinveil.phi import NoteDeidentifier, deidentify_corpus
 from clinveil.phi.detection import finder as room
@@ -76,10 +76,6 @@ class TestModes:
         one, two = (parse(d)[0] for d in out["n1"].split(" on ")[1].rstrip(".").split(" and "))
         three = parse(out["n2"].split("on ")[1].split(";")[0])[0]
         assert (two - one).days == (three - two).days == 10
-
-    def test_unknown_mode(self):
-        with pytest.raises(UsageError):
-            NoteDeidentifier(KEY, mode="keep")
 
 
 class TestFailClosed:

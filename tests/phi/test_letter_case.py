@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.phi import Finder, PhiSettings
 from clinveil.phi.detection.letter_case import recased
 
 SENTENCES = (
@@ -32,11 +31,6 @@ SENTENCES = (
     "Admitted from Willow Creek Nursing Home on Friday.",
 )
 PLACES = {"HOSPITAL", "CITY", "ADDRESS", "ZIP"}
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings())
 
 
 @pytest.mark.parametrize("change", [str.upper, str.lower])

@@ -18,8 +18,7 @@ from clinveil.phi.detection.detector import Rule
 from clinveil.phi.detection.detectors import tables
 from clinveil.phi.detection.names import cues, fields
 from clinveil.phi.matching import matcher as matcher_module
-from clinveil.phi.matching.anchors import FAR, Anchor
-from clinveil.phi.matching.matcher import LONGEST_RUN, Matcher, candidates, matcher
+from clinveil.phi.matching.matcher import FAR, LONGEST_RUN, Anchor, Matcher, candidates, matcher
 
 RULES = [
     pytest.param(matcher(rule.pattern, rule.anchor), id=f"{detector.name}-{number}")

@@ -14,15 +14,9 @@ import pytest
 from marked import unmark
 
 from clinveil.lexicons import LexicalClass, held_out, lexical_classes, surnames, world_surnames
-from clinveil.phi import Finder, PhiSettings
 
 FOLDER = Path(__file__).parent / "forms"
 NAMES_PER_CONTEXT = 10
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings())
 
 
 def measured(finder, name, half):

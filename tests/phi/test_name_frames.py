@@ -7,16 +7,10 @@ import re
 import frames
 import pytest
 
-from clinveil.phi import Finder, PhiSettings
 from tagger_training.invent import templates
 
 _SLOT = re.compile(r"\{\w+\}")
 _OTHER = re.compile(r"[^a-z]+")
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings())
 
 
 def skeleton(frame):

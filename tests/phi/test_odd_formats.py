@@ -7,8 +7,6 @@ from __future__ import annotations
 import pytest
 from marked import unmark
 
-from clinveil.phi import Finder, PhiSettings
-
 FOUND = """Seen on {DATE:02FEB1971} in clinic.
 Admitted {DATE:03MAR2021}, discharged {DATE:05-MAR-21}.
 就诊日期 {DATE:2019年3月4日} 复查。
@@ -36,11 +34,6 @@ On 3/7 course of abx, seen 2/52 ago, since 2/52, until 6/52.
 Strength 4/5 and 3/4. BP 120/80. Murmur 2/6 at the apex.
 Metoprolol @ 5 mg daily, HR 80 @rest.
 Serial troponins 0.04 and 0.05. Serial 7s normal.""".splitlines()
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings())
 
 
 @pytest.mark.parametrize("line", FOUND)

@@ -182,11 +182,6 @@ def test_settings_name_one_policy(tmp_path):
         settings(phi_policy=tmp_path / "x.toml").policy()
 
 
-def test_an_unknown_label_has_no_treatment():
-    with pytest.raises(UsageError):
-        Policy.of_mode("tag")["NONSENSE"]
-
-
 def test_what_may_be_a_name_is_not_kept_as_a_town():
     spans = [Span(0, 10, "CITY", "a", 0.9), Span(0, 7, "NAME", "b", 0.5)]
     assert [span.label for span in resolve("Jackson, MS", spans)] == ["CITY"]
@@ -200,7 +195,3 @@ def test_every_label_that_may_have_a_surrogate_has_a_maker(label):
     made = Surrogates(KEY).make(label, EXAMPLES[label], "p1")
     assert made
     assert made != EXAMPLES[label]
-
-
-def test_a_label_without_maker_gives_none():
-    assert Surrogates(KEY).make("PHOTO", "face.jpg", "p1") is None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core import LABELS, Span, splice
+from clinveil.core import LABELS, Span
 from clinveil.phi.detection.finder import resolve
 
 TEXT = "x" * 60
@@ -49,47 +50,41 @@ def test_resolving_twice_is_resolving_once(spans):
     assert resolve(TEXT, resolve(TEXT, spans)) == resolve(TEXT, spans)
 
 
-@given(spans_of())
-def test_splicing_what_stands_there_gives_the_text_back(spans):
-    done = resolve(TEXT, spans)
-    assert splice(TEXT, done, [TEXT[s.start : s.end] for s in done]) == TEXT
+NAME = "Okwuosa-Adeyemi"
+CHART = f"Dr. {NAME}'s chart"
+# A text, spans that overlap or touch, and the spans that remain.
+CASES = {
+    "the longest names the union": (
+        TEXT,
+        [Span(0, 10, "ADDRESS"), Span(8, 12, "CITY"), Span(2, 4, "ZIP")],
+        [(0, 12, "ADDRESS")],
+    ),
+    "the surest wins among equals": (
+        TEXT,
+        [Span(0, 4, "DATE", "a", 0.5), Span(0, 4, "AGE", "b", 0.9)],
+        [(0, 4, "AGE")],
+    ),
+    "spans that only touch stay two": (
+        TEXT,
+        [Span(0, 4, "DATE"), Span(4, 8, "CITY")],
+        [(0, 4, "DATE"), (4, 8, "CITY")],
+    ),
+    "a chain of overlaps is one": (
+        TEXT,
+        [Span(0, 4, "ID"), Span(3, 7, "ID"), Span(6, 9, "ID")],
+        [(0, 9, "ID")],
+    ),
+    "no tail of a name is left": (CHART, [Span(4, 11, "NAME")], [(4, 19, "NAME")]),
+    "nor its beginning": (CHART, [Span(6, 9, "NAME")], [(4, 19, "NAME")]),
+    "a name has no punctuation": (
+        "Smith- and (Jones)",
+        [Span(0, 5, "NAME"), Span(12, 17, "NAME")],
+        [(0, 5, "NAME"), (12, 17, "NAME")],
+    ),
+}
 
 
-def test_the_longest_names_the_union():
-    done = resolve(TEXT, [Span(0, 10, "ADDRESS"), Span(8, 12, "CITY"), Span(2, 4, "ZIP")])
-    assert done == [Span(0, 12, "ADDRESS")]
-
-
-def test_the_surest_wins_among_equals():
-    done = resolve(TEXT, [Span(0, 4, "DATE", "a", 0.5), Span(0, 4, "AGE", "b", 0.9)])
-    assert [span.label for span in done] == ["AGE"]
-
-
-def test_spans_that_only_touch_stay_two():
-    assert len(resolve(TEXT, [Span(0, 4, "DATE"), Span(4, 8, "CITY")])) == 2
-
-
-def test_a_chain_of_overlaps_is_one():
-    assert resolve(TEXT, [Span(0, 4, "ID"), Span(3, 7, "ID"), Span(6, 9, "ID")]) == [
-        Span(0, 9, "ID")
-    ]
-
-
-def test_no_tail_of_a_name_is_left():
-    text = "Dr. Okwuosa-Adeyemi's chart"
-    assert [text[s.start : s.end] for s in resolve(text, [Span(4, 11, "NAME")])] == [
-        "Okwuosa-Adeyemi"
-    ]
-    assert [text[s.start : s.end] for s in resolve(text, [Span(6, 9, "NAME")])] == [
-        "Okwuosa-Adeyemi"
-    ]
-
-
-def test_a_name_does_not_swallow_punctuation():
-    text = "Smith- and (Jones)"
-    assert [
-        text[s.start : s.end] for s in resolve(text, [Span(0, 5, "NAME"), Span(12, 17, "NAME")])
-    ] == [
-        "Smith",
-        "Jones",
-    ]
+@pytest.mark.parametrize("case", CASES)
+def test_overlaps_by_hand(case):
+    text, spans, expected = CASES[case]
+    assert [(span.start, span.end, span.label) for span in resolve(text, spans)] == expected

@@ -31,7 +31,6 @@ from clinveil.phi.treatment.surrogates.pools import (
     gender,
     listed,
     pool,
-    sizes,
     usual_spelling,
 )
 
@@ -171,11 +170,6 @@ class TestNames:
             made = {NameSurrogates(KEY, f"p{i}", patient).of(word).lower() for word in patient.name}
             assert not made & {"jose", "garcia", "lopez"}
 
-    def test_the_pool_holds_the_census_and_the_world(self):
-        assert sizes()["family"] > 88_799
-        assert set(surnames()) <= set(pool("family").names)
-        assert sizes()["given"] > 5_000 + 4_000
-
 
 DAYS = st.dates(date(1951, 1, 1), date(2048, 12, 31))
 
@@ -251,9 +245,6 @@ class TestDates:
         text = "MI in 2012, seen since 1998. Took 2000 mg in 2000 ml of water."
         assert treated(text) == text.replace("2012", "[DATE]").replace("1998", "[DATE]")
         assert treated(text, policy="safe-harbor") == text
-
-    def test_times_stay(self):
-        assert shifted(KEY, "p1", "2019-03-04T10:22").endswith("T10:22")
 
     @pytest.mark.parametrize(
         "text", ["3/4-3/11", "2019", "May", "13/13/2019 - 3/4/2019", "Christmas 2019"]

@@ -65,17 +65,6 @@ class TestNames:
         assert new("john smith") == f"{first} {last}".lower()
         assert new("Smith's") == f"{last}'s"
 
-    def test_shape_is_kept(self):
-        made = new("Okwuosa-Adeyemi")
-        assert made.count("-") == 1
-        assert made == f"{new('Okwuosa')}-{new('Adeyemi')}"
-        assert "," in new("Smith,John")
-
-    def test_particles_go_with_their_name(self):
-        assert new("Van der Berg") == new("Berg")
-        assert new("de la Cruz") == new("Cruz")
-        assert new("Van").isalpha()
-
     def test_gender_is_kept(self):
         for name in ("Mary", "Linda", "James", "Robert", "Priya", "Ngozi", "Thuy"):
             made = [new(name, f"p{i}").lower() for i in range(40)]
@@ -188,18 +177,6 @@ class TestDates:
     def test_what_cannot_be_read_is_not_guessed(self, text):
         assert parse(text) is None
         assert shifted(KEY, "p1", text) is None
-
-    def test_the_printer_prints_what_it_read(self):
-        for text, _ in [
-            *FORMATS,
-            ("March 4th, 2019", ""),
-            ("3/4/2019", ""),
-            ("25/12/2019", ""),
-            ("MAR 2019", ""),
-            ("sept 3, 2001", ""),
-        ]:
-            day, printer = parse(text)
-            assert printer(day).lower() == text.lower() or text == "sept 3, 2001"
 
     def test_offsets_are_secret_non_zero_and_cover_their_range(self):
         all_days = [offset(KEY, f"p{i}").days for i in range(4000)]

@@ -6,7 +6,6 @@ import pytest
 from marked import marked_again, unmark
 
 from clinveil.lexicons import is_word
-from clinveil.phi import Finder, PhiSettings
 
 THINGS = """
 The rash should settle once Amoxil has taken effect.
@@ -56,11 +55,6 @@ SURNAMES = [
     "Lindqvist",
 ]
 MEDICINES = ["celecoxib", "empagliflozin", "nirmatrelvir", "ustekinumab", "soriatane", "imbruvica"]
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings(second_opinion="off"))
 
 
 def lines(block):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from marked import marked_again, unmark
 
-from clinveil.phi import Finder, PhiSettings
-
 TOWNS = """
 Last winter they moved to {CITY:Hope} with the dogs.
 The patient is from {CITY:Normal}.
@@ -41,11 +39,6 @@ Seen in the office on {ADDRESS:Elm Ave}. She walks.
 A crash on {ADDRESS:South and Elm Road}, seen by EMS.
 She lives at {ADDRESS:9 Pine Street}, {CITY:Denver}, CO {ZIP:80202}.\\n\\nCurrent medications are 2.
 """
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings(second_opinion="off"))
 
 
 def lines(block):

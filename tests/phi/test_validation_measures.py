@@ -21,7 +21,7 @@ def test_known_patients_survival():
     patients, mentions = survival.findings("without the patient list")
     assert (patients.value, patients.n, patients.count) == (0.5, 2, 1) and patients.chance == 0.5
     assert (mentions.value, mentions.n) == (1 / 3, 3)
-    assert patients.detail["setting"] == "without the patient list"
+    assert patients.labels == ("without the patient list",)
 
 
 def test_a_feed_of_other_patients_is_refused():
@@ -35,4 +35,4 @@ def test_notes_that_name_nobody_measure_nothing():
     survival = NameSurvival(PATIENTS, RNG(1))
     survival.add(Note("3", "p1", "The patient slept."), [])
     (only,) = survival.findings("with the patient list")
-    assert only.value is None and "own name" in only.detail["why"]
+    assert only.value is None and "own name" in only.why

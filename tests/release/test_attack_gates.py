@@ -27,7 +27,7 @@ from clinveil.releases.attack_gates import (
     single_gates,
     stolen_gates,
 )
-from clinveil.stats import clopper_pearson, unmeasured
+from clinveil.stats import clopper_pearson
 
 COLUMNS = Columns("text", "note_id", "patient_id", ("group",))
 
@@ -43,18 +43,15 @@ def read(k, n, *, target="names", reader="own-vectors", holding="shadow", chance
         high,
         chance,
         unit="tokens",
-        detail={"reader": reader},
+        attack=reader,
     )
     return tagged(one, holding, target)
 
 
-def linked(
-    k, n, holding="recipient", chance=1 / 300, target="note by ten words", known="10 words in a row"
-):
+def linked(k, n, holding="recipient", chance=1 / 300, target="note by ten words"):
     low, high = clopper_pearson(k, n)
-    detail = {"attacker": holding, "against": known, "candidates": 300}
     one = Finding(
-        "attack.linkage", k / n, n, "lower", low, high, chance, unit="notes", detail=detail
+        "attack.linkage", k / n, n, "lower", low, high, chance, unit="notes", attack=holding
     )
     return tagged(one, holding, target)
 
@@ -99,7 +96,7 @@ def test_a_gate_at_one_is_listed_as_switched_off_with_its_value():
     assert gate.outcome == "switched off" and gate.passed and gate.value == 0.3
     assert [gate.outcome for gate in linkage_gates([linked(60, 300)], 1)] == ["switched off"]
     assert single_gates([single(0.5)], 1.0) == []
-    nothing = unmeasured("attack.reading.names", "no name")
+    nothing = Finding("attack.reading.names", None, 0, why="no name")
     assert reading_gates([tagged(nothing, "shadow", "names")], 0.05) == []
 
 
@@ -176,10 +173,8 @@ def test_linkage_by_recipients_is_refused_beyond_five_points_above_chance():
 
 
 def test_public_texts_are_judged_as_ten_words_are_and_other_notes_by_a_limit_of_their_own():
-    public = linked(60, 300, target="note by public knowledge", known="public texts")
-    notes = linked(
-        190, 300, target="note by the patient's other notes", known="the patient's other notes"
-    )
+    public = linked(60, 300, target="note by public knowledge")
+    notes = linked(190, 300, target="note by the patient's other notes")
     gates = linkage_gates([linked(3, 300), public, notes], 0.05)
     assert [gate.passed for gate in gates] == [True, False, True]
     assert gates[2].threshold == pytest.approx(1 / 300 + 0.75)
@@ -193,7 +188,7 @@ def test_linkage_of_fifty_people_is_blind_unless_it_is_certain():
 
 
 def whole(k, n):
-    one = linked(k, n, target="note by its whole text", known="whole texts")
+    one = linked(k, n, target="note by its whole text")
     return tagged(one, "recipient", "note by its whole text", gated=False)
 
 
@@ -209,16 +204,13 @@ def test_linkage_by_the_whole_text_is_a_warning():
 
 
 def single(value, label="names"):
-    return Finding(
-        "attack.channel_single", value, 900, "lower", unit="tokens", detail={"label": label}
-    )
+    return Finding("attack.channel_single", value, 900, "lower", unit="tokens", labels=(label,))
 
 
 def test_a_name_that_nothing_else_becomes_is_refused():
     assert not single_gates([single(0.001)], 0.15)[0].passed
     assert not single_gates([single(1e-6)], 0.15)[0].passed
     assert single_gates([single(0.0)], 0.15)[0].outcome == "passed"
-    assert single_gates([single(0.4, "all words")], 0.15) == []
 
 
 @pytest.fixture

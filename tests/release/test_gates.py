@@ -10,7 +10,7 @@ import pytest
 
 from clinveil.attacks import FullNameIndex, own_names
 from clinveil.channel import TokenTally
-from clinveil.core import Finding
+from clinveil.core import Finding, GapScores, KnownList
 from clinveil.corpus import Accounting
 from clinveil.releases import patient_gates
 from clinveil.releases.check import OutputCheck
@@ -93,15 +93,19 @@ def test_one_in_a_hundred_may_fail_and_planned_rows_do_not_count():
     assert not failed(accounting_gates(planned, CLEAN))
 
 
-def own(kind, count=0, control=0.9, p=None, n=200, **detail):
-    detail = {"in_feed": n, "in_release": n, **detail}
+def own(kind, count=0, control=0.9, p=None, n=200, chance=None, in_feed=None, in_release=None):
+    known = KnownList(
+        in_feed=n if in_feed is None else in_feed,
+        in_release=n if in_release is None else in_release,
+    )
     return Finding(
         f"attack.own_{kind}",
         count / n,
         n,
         "lower",
+        chance=chance,
         control=control,
-        detail=detail,
+        known_list=known,
         count=count,
         p=p,
     )
@@ -207,7 +211,8 @@ def test_what_was_not_looked_for_has_no_gate():
         "attack.own_phone",
         None,
         n=0,
-        detail={"why": "none is known", "in_feed": 9, "in_release": 9},
+        why="none is known",
+        known_list=KnownList(in_feed=9, in_release=9),
     )
     assert patient_gates([nothing]) == []
 
@@ -221,9 +226,9 @@ def test_a_public_seed_closes_its_gate():
 )
 def test_no_sentence_of_a_gate_holds_a_small_count_of_the_feed(n, said):
     """The report, which hides small counts, prints these sentences as they are."""
-    detail = {"in_feed": n, "in_release": n, "alone": 0, "expected": 0.0}
+    known = KnownList(in_feed=n, in_release=n)
     found = [
-        Finding(f"attack.own_{kind}", 0.0, n, count=0, unit="patients", detail=detail)
+        Finding(f"attack.own_{kind}", 0.0, n, count=0, unit="patients", known_list=known)
         for kind in ("name", "phone")
     ]
     sentences = [f"{gate.meaning} {gate.power}" for gate in patient_gates(found)]
@@ -262,12 +267,12 @@ def test_the_effective_number_by_hand():
 @pytest.mark.parametrize(("high", "passed"), [(0.20, False), (0.25, False), (0.35, True)])
 def test_a_release_that_teaches_no_better_than_chance_is_refused(high, passed):
     many = {f"w{i}": 9 for i in range(40)}
-    detail = {"score": 0.2, "ceiling": 0.8, "chance_score": 0.2, "of_ceiling_high": high}
+    scores = GapScores("macro-F1", score=0.2, ceiling=0.8, chance=0.2, of_ceiling_high=high)
     found = Finding(
-        "utility.transfer", None, 50, "higher", detail={**detail, "why": "the floor is as high"}
+        "utility.transfer", None, 50, "higher", scores=scores, why="the floor is as high"
     )
     assert variety(many, found)["utility above chance"].passed == passed
-    unmeasured = Finding("utility.within", None, 0, "higher", detail={"why": "no label"})
+    unmeasured = Finding("utility.within", None, 0, "higher", why="no label")
     assert variety(many, unmeasured).keys() == variety(many).keys()
 
 

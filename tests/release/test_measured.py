@@ -21,7 +21,7 @@ from clinveil.corpus import Patient, memory_corpus, open_corpus, rows
 from clinveil.releases import patient_gates
 from clinveil.releases.crosswalk import CROSSWALK, TableWriter
 from clinveil.releases.measured import sample_case
-from clinveil.stats import clustered_share
+from clinveil.stats import HitCounts, MeasureSpec
 from clinveil.vectors import count_words
 
 PATIENTS = 120
@@ -95,11 +95,8 @@ class SameFirst(Attack):
         for note in rows(context.released):
             row = owners.setdefault(note.patient_id, len(owners))
             counts[row] += [note.text.split()[0] == first[context.notes[note.note_id]], 1]
-        return [
-            clustered_share(
-                "attack.same_first", counts[: len(owners)], over="patients", detail={"label": "a"}
-            )
-        ]
+        spec = MeasureSpec(measure="attack.same_first", over="patients")
+        return [spec.share(HitCounts.of_clusters(counts[: len(owners)]), labels=("a",))]
 
 
 def ids(corpus):
@@ -176,18 +173,16 @@ def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp
     seen = drawn(case, tmp_path)
     rng = np.random.default_rng(0)
     marked = seen.run(Linkage(own_vectors=False), rng)
-    assert marked and all(f.detail["measured_on"] == seen.description for f in marked)
-    assert not any("measured_on" in f.detail for f in of_words(seen, rng))
+    assert marked and all(f.sample == seen.description for f in marked)
+    assert not any(f.sample for f in of_words(seen, rng))
     exact = seen.run(Uniqueness(), rng)
-    assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
+    assert all(not f.sample and f.n == PATIENTS * NOTES for f in exact)
 
 
 def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case, tmp_path):
     seen = drawn(case, tmp_path)
     marked = seen.run(SameFirst(), np.random.default_rng(0))
-    assert marked and all(
-        f.detail == {"measured_on": seen.description} and not f.method for f in marked
-    )
+    assert marked and all(f.sample == seen.description and not f.method for f in marked)
 
 
 def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path):

@@ -32,16 +32,17 @@ def test_membership_reads_the_file_that_the_release_read(tmp_path, capsys):
     ]
     assert audited(tmp_path, "notes.csv", "out/vault/model", *both) == 0
     found = json.loads((tmp_path / "found.json").read_text())["findings"]
-    areas = [f["detail"] for f in found if f["measure"] == "attack.membership"]
-    assert [(one["from"], one["attacker"]) for one in areas] == [
+    areas = [f for f in found if f["measure"] == "attack.membership"]
+    assert [(one["labels"][1], one["attack"]) for one in areas] == [
         (source, attacker)
         for source in ("the model", "released notes")
         for attacker in ("loss threshold", "calibrated")
     ]
     in_report = json.loads((tmp_path / "out/vault/findings.json").read_text())["findings"]
-    sides = next(f["detail"] for f in in_report if f["measure"] == "attack.membership")
+    sides = next(f["numbers"] for f in in_report if f["measure"] == "attack.membership")
     assert all(
-        (one["members"], one["non_members"]) == (sides["members"], sides["non_members"])
+        (one["numbers"]["members"], one["numbers"]["non_members"])
+        == (sides["members"], sides["non_members"])
         for one in areas
     )
     assert "qamira" not in capsys.readouterr().out.lower()

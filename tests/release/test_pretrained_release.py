@@ -94,7 +94,7 @@ def test_a_release_has_labels_shared_words_and_a_figure_on_known_names(desk):
         len(found) == 1
         and found[0]["n"] == 6
         and found[0]["chance"] == 0.5
-        and found[0]["detail"]["bits"] > 0
+        and found[0]["numbers"]["bits"] > 0
     )
     recipe = json.loads((vault / "model/model.json").read_text())["recipe"]
     assert recipe["kind"] == "pretrained" and recipe["rank"] == 16 and len(recipe["origin"]) == 64

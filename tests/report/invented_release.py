@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clinveil.attacks import GATED
-from clinveil.core import Finding
+from clinveil.attacks import GATED, target_of
+from clinveil.core import Cell, Finding, GapScores
 from clinveil.report import (
     AlignedNote,
     AlignedToken,
@@ -58,44 +58,43 @@ def share(
     """A finding of the adversary table, with a Clopper-Pearson interval."""
     low, high = clopper_pearson(hits, n)
     measure = "attack.linkage" if unit == "notes" else "attack.reading.names"
-    detail = {"adversary": adversary, "target": target, "gated": gated}
     return Finding(
-        measure, hits / n, n, "lower", low, high, chance, detail=detail, unit=unit, count=hits,
+        measure, hits / n, n, "lower", low, high, chance, unit=unit, count=hits,
+        cell=Cell(adversary, target), gated=gated,
         method="Clopper-Pearson 95 %", source="docs/attacks.md",
     )  # fmt: skip
 
 
-def missing(measure: str, why: str, **detail: str | bool) -> Finding:
+def missing(measure: str, why: str, cell: Cell | None = None, *labels: str) -> Finding:
     """A finding without a value."""
-    return Finding(measure, None, 0, detail={"why": why, **detail})
+    return Finding(measure, None, 0, why=why, cell=cell, labels=labels)
 
 
 def use(
     task: str,
     value: float,
-    scores: tuple[float, float, float],
+    arms: tuple[float, float, float],
     metric: str = "macro-F1",
     label: str = "",
 ) -> Finding:
     """A utility finding with floor, released score and ceiling."""
-    floor, score, ceiling = scores
+    floor, score, ceiling = arms
     ratio = ceiling / score if metric == "bits per word" else score / ceiling
-    detail = {
-        "task": task, "score": score, "floor": floor, "ceiling": ceiling, "of_ceiling": ratio,
-        "metric": metric, "of_ceiling_low": ratio - 0.013, "of_ceiling_high": ratio + 0.011,
-        "model": "TF-IDF, logistic regression",
-    }  # fmt: skip
-    detail |= {"label": label} if label else {}
+    scores = GapScores(
+        metric, score=score, floor=floor, ceiling=ceiling, of_ceiling=ratio,
+        of_ceiling_low=ratio - 0.013, of_ceiling_high=ratio + 0.011,
+    )  # fmt: skip
+    labels = (label, MODEL) if label else (MODEL,)
     return Finding(
-        f"utility.{task}", value, 1482, "higher", value - 0.04, value + 0.03, detail=detail,
-        unit="notes",
+        f"utility.{task}", value, 1482, "higher", value - 0.04, value + 0.03,
+        labels=labels, scores=scores, unit="notes",
         method="bootstrap over patients, 95 %",
     )  # fmt: skip
 
 
 def adversaries() -> list[Finding]:
     """The adversary table of an obfuscated release."""
-    held = [name for name in NAMES if name != "stolen-vault"]
+    held = list(NAMES)
     none = "does not apply, because the release keeps no column"
     table = [
         share(
@@ -121,10 +120,9 @@ def adversaries() -> list[Finding]:
     ]
     return [
         *table,
-        *(missing("attack.inference", none, adversary=a, target="kept columns") for a in held),
+        *(missing("attack.inference", none, Cell(a, "kept columns")) for a in held),
         missing("attack.copies", "does not apply, because every word is replaced",
-            adversary="recipient",
-                target="copies"),
+            Cell("recipient", "copies")),
         share("own identifiers", "recipient", 0, 1702, 0.0, gated=True, unit="notes"),
     ]  # fmt: skip
 
@@ -135,7 +133,7 @@ def utilities() -> list[Finding]:
     return [
         use("transfer", 0.897, (0.331, 0.927, 0.943), label="doc_type"),
         use("transfer", 0.932, (0.51, 0.94, 0.961), label="specialty"),
-        missing("utility.sequence", why, task="sequence", metric="macro-F1", label="section"),
+        missing("utility.sequence", why, None, "section"),
         use("language_model", 0.412, (10.62, 9.21, 7.2), "bits per word"),
         use("vectors", 0.81, (0.02, 0.349, 0.456), "Spearman"),
         use("within", 0.94, (0.33, 0.91, 0.943), label="doc_type"),
@@ -149,19 +147,20 @@ def findings() -> list[Finding]:
         *adversaries(),
         *utilities(),
         Finding("attack.linkage", 0.021, 4966, "lower", 0.02, 0.022, 0.0205,
-                detail={"attacker": "without the vectors", "candidates": 5}, unit="notes",
+                attack="without the vectors", numbers={"candidates": 5}, unit="notes",
                 chance_is="naming one of the candidates at random", method=drawn),
-        Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known"},
+        Finding("attack.own_phone", None, 0, "lower", why="no phone is known",
             unit="own phones"),
         Finding("attack.own_name", 3 / 712, 712, "lower", 0.00087, 0.0123, 3.4 / 712,
-                control=0.93, detail={"expected": 3.4}, unit="patients", count=3, p=0.62,
+                control=0.93, numbers={"expected": 3.4}, unit="patients", count=3, p=0.62,
                 p_is="names permuted between patients", method="Clopper-Pearson 95 %",
                 control_is="the same search in the source notes", control_kind="positive"),
         Finding("corpus.oddity", 0.25, 40, unit="notes"),
-        Finding("attack.names", None, 0, "lower", detail={"why": "needs a list of known patients"}),
+        Finding("attack.names", None, 0, "lower", why="needs a list of known patients"),
     ]  # fmt: skip
 
 
+MODEL = "TF-IDF, logistic regression"
 JUDGED = ("names", "planted names", "note by ten words", "note by public knowledge")
 EXCERPTS = (
     (
@@ -250,7 +249,7 @@ def of_kind(kind: str) -> ReleaseRecord:
     """
     if kind == "obfuscated":
         return replace(record(), kind=kind)
-    found = [f for f in findings() if f.detail.get("target") not in ("words", "rare words")]
+    found = [f for f in findings() if target_of(f) not in ("words", "rare words")]
     copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
     phi = PHI if kind == "deidentified" else None
     return replace(record(), kind=kind, accounting=(), phi=phi, findings=(*found, copies))

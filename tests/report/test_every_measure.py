@@ -19,9 +19,7 @@ from clinveil.report.page_one import TASKS
 ROOT = Path(clinveil.__file__).parent
 ROOMS = ("attack", "utility", "study", "release", "corpus", "phi")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
-MAKES = re.compile(
-    r"\b(Finding|proportion|unmeasured|mean_over)\("
-)  # a finding, or a builder of one
+MAKES = re.compile(r"\b(Finding|MeasureSpec|mean_over)\(")  # a finding, or a builder of one
 # Files, and beginnings of names.
 NO_MEASURES = {"attack.own_", "attack.canary", "attack.channel", "attack.channel_"}
 
@@ -131,8 +129,8 @@ def test_every_task_of_the_first_page_has_a_text_of_its_own(name):
 
 FULL = Finding(
     "attack.names", 0.2345, 4321, "lower", 0.2222, 0.2468, 0.1357, 0.9753, "Paper Z, Table 9",
-    {"curious_key": 0.4242},
-    unit="oddments", count=1013, p=0.0321, p_is="tested by Q", method="interval by R",
+    numbers={"curious_key": 0.4242}, unit="oddments", count=1013, p=0.0321,
+    p_is="tested by Q", method="interval by R",
     chance_is="guessed by S",
     control_is="planted by T", control_kind="positive", question="What did U ask?",
 )  # fmt: skip

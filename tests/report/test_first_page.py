@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from invented_release import gates, missing, of_kind, record, share, use
 
-from clinveil.core import Finding
+from clinveil.core import Cell, Finding, KnownList
 from clinveil.report import enough, release_card, render
 from clinveil.report.numerals import number
 from clinveil.report.page_one import KINDS, first_page
@@ -50,7 +50,7 @@ def test_enough_cases_by_hand():
 
 def test_a_finding_without_a_value_has_no_verdict():
     with pytest.raises(ValueError, match="no verdict"):
-        verdict(Finding("attack.x", None, 0, detail={"why": "no"}), 0.09)
+        verdict(Finding("attack.x", None, 0, why="no"), 0.09)
 
 
 def test_the_risks_are_those_of_the_strongest_gated_adversary():
@@ -99,7 +99,7 @@ def test_own_identifiers_name_their_limit_and_what_does_not_apply_is_not_unmeasu
 
 def test_own_identifiers_state_the_coverage_of_the_patient_list():
     own = share("own identifiers", "recipient", 0, 60, 0.0, gated=True, unit="patients")
-    covered = replace(own, detail={**own.detail, "in_release": 851})
+    covered = replace(own, known_list=KnownList(in_feed=851, in_release=851))
     third = first_page(replace(of_kind("deidentified"), findings=(covered,))).risks[2]
     assert "known-patient list (50.0\u202f% of the patients) only" in third.adversary
 
@@ -144,13 +144,7 @@ def test_a_share_below_the_floor_is_said_in_words(passed):
 
 
 def test_risks_that_were_not_measured_have_a_reason():
-    why = missing(
-        "attack.reading.names",
-        "no name is known",
-        adversary="recipient",
-        target="names",
-        gated=True,
-    )
+    why = missing("attack.reading.names", "no name is known", Cell("recipient", "names"))
     page = first_page(replace(record(), findings=(why,)))
     assert [one.why for one in page.risks] == ["No name is known.", *["Not measured."] * 3]
 
@@ -179,8 +173,8 @@ def test_the_lowest_label_is_shown_between_floor_and_ceiling():
 
 def test_without_a_share_the_reason_is_shown_with_the_scores():
     scored = use("transfer", 0.5, (0.3, 0.4, 0.41))
-    why = {**scored.detail, "why": "real notes are not above chance"}
-    none = replace(scored, value=None, low=None, high=None, detail=why)
+    why = "real notes are not above chance"
+    none = replace(scored, value=None, low=None, high=None, why=why)
     shown = first_page(replace(record(), findings=(none,))).uses
     assert shown[0].why == "Real notes are not above chance." and shown[0].score.value == 0.4
     assert shown[0].share.value is None and shown[1].why == "Not measured in this run."
@@ -286,21 +280,25 @@ def test_every_figure_of_the_adversary_table_has_chance_or_says_that_there_is_no
     held = replace(passed, findings=(*passed.findings, kept, copied))
     got = [(cell, line) for line in table(held).lines for cell in line.cells if cell.row]
     assert all(
-        re.match("chance .*\\d|no chance level|control .*\\d", cell.beside) for cell, _ in got
+        re.match("chance .*\\d|no chance level|control .*\\d", cell.row.reference)
+        for cell, _ in got
     )
     said = columns_of(render(held), "Kept columns")
     assert "no chance level" in next(iter(said.values()))
 
 
 def area(value, low, high, n=900):
-    detail = {
-        "adversary": "recipient",
-        "target": "membership",
-        "gated": False,
-        "attacker": "calibrated",
-    }
     return Finding(
-        "attack.membership", value, n, "lower", low, high, 0.5, detail=detail, unit="patients"
+        "attack.membership",
+        value,
+        n,
+        "lower",
+        low,
+        high,
+        0.5,
+        cell=Cell("recipient", "membership"),
+        attack="calibrated",
+        unit="patients",
     )
 
 
@@ -321,9 +319,7 @@ def test_membership_is_judged_on_its_own_scale(finding, expected):
 
 
 def test_membership_stands_on_page_one_of_synthetic_releases_with_chance_and_interval():
-    weaker = replace(
-        area(0.61, 0.58, 0.64), detail={**area(0.6, 0.5, 0.7).detail, "attacker": "loss threshold"}
-    )
+    weaker = replace(area(0.61, 0.58, 0.64), attack="loss threshold")
     held = replace(of_kind("synthetic"), findings=(weaker, area(0.7, 0.65, 0.75)))
     shown = first_page(held).risks[3]
     assert shown.target == "Training patients told from others (AUC)"

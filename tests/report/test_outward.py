@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from invented_release import findings
 
-from clinveil.core import Finding
+from clinveil.core import Finding, KnownList
 from clinveil.report import Gate, outward_count, outward_finding, outward_value, row
 
 FEW = Finding(
-    "attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.004, 9 / 712, detail={"expected": 3.4,
-        "in_release": 7},
+    "attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.004, 9 / 712, 
+    numbers={"expected": 3.4}, known_list=KnownList(in_feed=7, in_release=7),
     unit="patients", count=3, p=0.6, control_kind="positive",
 )  # fmt: skip
 
@@ -21,15 +21,22 @@ def test_a_small_count_leaves_no_trace():
     said = outward_finding(FEW)
     assert said["hidden"] is True
     assert [said[k] for k in ("value", "low", "high", "count", "p", "control")] == [None] * 6
-    assert said["detail"] == {}
+    assert said["numbers"] == {} and said["known_list"] is None
     assert (said["n"], said["chance"]) == (712, 0.004)
 
 
 def test_counts_that_are_no_labels_stay_inside():
     said = outward_finding(
-        replace(FEW, value=0.5, low=None, high=None, count=356, detail={"in_feed": 4, "label": "x"})
+        replace(
+            FEW, value=0.5, low=None, high=None, count=356, numbers={"others": 4}, labels=("x",)
+        )
     )
-    assert said["detail"] == {"label": "x"} and said["hidden"] is False and said["count"] == 356
+    assert (
+        said["numbers"] == {}
+        and said["labels"] == ["x"]
+        and said["hidden"] is False
+        and said["count"] == 356
+    )
 
 
 def test_few_patients_are_not_counted():

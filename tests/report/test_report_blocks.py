@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 from invented_release import record
 
-from clinveil.core import Finding
+from clinveil.core import Cell, Finding, GapScores
 from clinveil.report import TokenRow, explanations, row
 from clinveil.report.cells import accounting
 
@@ -22,7 +22,7 @@ def test_the_vault_describes_every_measure():
 
 
 def test_rows_of_one_measure_have_different_variants():
-    made = [one(detail={"adversary": "pairs-20", "target": "names", "k": k}) for k in (1, 5)]
+    made = [one(cell=Cell("pairs-20", "names"), labels=(f"K {k}",)) for k in (1, 5)]
     assert [row(finding).variants for finding in made] == [
         ("pairs-20", "names", "K 1"),
         ("pairs-20", "names", "K 5"),
@@ -30,7 +30,7 @@ def test_rows_of_one_measure_have_different_variants():
 
 
 def test_a_small_count_hides_everything_that_discloses_it():
-    shown = row(one(low=0.001, high=0.01, p=0.6, detail={"expected": 3.4}), outward=True)
+    shown = row(one(low=0.001, high=0.01, p=0.6, numbers={"expected": 3.4}), outward=True)
     assert shown.hidden and shown.value.text == "<11"
     assert shown.ends is None and shown.p.value is None
 
@@ -52,7 +52,9 @@ def test_a_small_n_of_people_is_hidden():
 
 
 def test_a_share_of_a_gap_is_no_count_of_notes():
-    finding = Finding("utility.transfer", 0.02, 100, "higher", unit="notes", detail={"score": 0.4})
+    finding = Finding(
+        "utility.transfer", 0.02, 100, "higher", unit="notes", scores=GapScores("", score=0.4)
+    )
     assert not row(finding, outward=True, kind="share").hidden
 
 

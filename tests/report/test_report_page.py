@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from invented_release import CANARIES, EXCERPTS, note, of_kind, record
 
-from clinveil.core import Finding
+from clinveil.core import Cell, Finding, GapScores
 from clinveil.report import (
     AlignedNote,
     AlignedToken,
@@ -302,18 +302,21 @@ def _hostile():
         "lower",
         chance=0.1,
         source=bad,
-        detail={"label": bad, bad: bad},
+        labels=(bad,),
+        numbers={bad: 1},
         unit=bad,
     )
     used = [
         Finding(
-            "utility.transfer", 0.5, 9, "higher", detail={"metric": bad, "label": bad, "score": 0.4}
+            "utility.transfer", 0.5, 9, "higher", labels=(bad,), scores=GapScores(bad, score=0.4)
         ),
         Finding(
             "attack.y",
             None,
             9,
-            detail={"adversary": "recipient", "target": "names", "why": bad, "gated": True},
+            cell=Cell("recipient", "names"),
+            gated=True,
+            why=bad,
         ),
     ]
     return replace(
@@ -323,7 +326,7 @@ def _hostile():
         created=bad,
         kind=bad,
         excerpts=(bad,),
-        findings=(finding, *used, Finding(f"odd.{bad}", None, 0, detail={"why": bad})),
+        findings=(finding, *used, Finding(f"odd.{bad}", None, 0, why=bad)),
         corpus=replace(
             record().corpus, columns=(Column(bad, bad),), more=(Fact(bad, bad),), skipped={bad: 33}
         ),

@@ -38,12 +38,10 @@ def long():
         for i in range(19)
     ]
     off = [replace(gate, switched_off=i > 8) for i, gate in enumerate(named)]
-    more = {
-        "label": "a_column_with_a_rather_long_name_of_its_own",
-        "why": "a reason that does not want to end " * 9,
-    }
+    label = "a_column_with_a_rather_long_name_of_its_own"
+    why = "a reason that does not want to end " * 9
     some = [
-        replace(f, detail={**f.detail, **more}) if f.measure.startswith("utility") else f
+        replace(f, labels=(label, *f.labels), why=why) if f.measure.startswith("utility") else f
         for f in findings()
     ]
     held = record(test_seed=True)

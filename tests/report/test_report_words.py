@@ -25,10 +25,8 @@ def finding(
     n=100,
     measure="attack.x",
     control=None,
-    **detail,
 ):
-    fields = {k: detail.pop(k) for k in ("control_kind", "control_is", "chance_is") if k in detail}
-    return Finding(measure, value, n, better, low, high, chance, control, detail=detail, **fields)
+    return Finding(measure, value, n, better, low, high, chance, control)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from contextlib import contextmanager
 from threading import Thread
 
@@ -57,3 +60,22 @@ def serving(desk):
         yield server
         server.shutdown()
         thread.join()
+
+
+@contextmanager
+def served(folder, **pipes):
+    """A `clinveil review` in a process of its own, and the address that it prints; killed at the
+    end.
+    """
+    flags = shlex.split("--set order=given --set quiet=true")
+    with subprocess.Popen(
+        [sys.executable, "-m", "clinveil", "review", "out.parquet", *flags],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        **pipes,
+    ) as process:
+        try:
+            yield process, process.stdout.readline().split()[-1]
+        finally:
+            process.kill()

@@ -53,7 +53,7 @@ def test_two_reviewers_who_differ_in_one_span(open_desk, made, capsys):
     words, spans = json.loads(capsys.readouterr().out)["findings"]
     assert (words["measure"], spans["measure"]) == ("utility.agreement", "utility.agreement_f1")
     assert 0 < words["low"] < words["value"] < 1 and words["chance"] == 0
-    assert words["detail"] == {"notes": 5, "same_notes": 4}
+    assert words["numbers"] == {"notes": 5, "same_notes": 4}
     n = spans["n"]
     assert spans["count"] == n - 1 and spans["value"] == pytest.approx(2 * (n - 1) / (2 * n - 1))
     assert main(["evaluate", "agreement", "out.parquet"]) == 0
@@ -66,7 +66,9 @@ def test_full_agreement_is_no_certainty_and_open_notes_do_not_count(open_desk, m
     assert main(["evaluate", "agreement", "out.parquet", "--json", "-"]) == 0
     for finding in json.loads(capsys.readouterr().out)["findings"]:
         assert (
-            finding["value"] == 1 and 0.2 < finding["low"] < 0.5 and finding["detail"]["notes"] == 3
+            finding["value"] == 1
+            and 0.2 < finding["low"] < 0.5
+            and finding["numbers"]["notes"] == 3
         )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clinveil.core import InputError, InputWarning, Span
 from clinveil.corpus import memory_corpus
 from clinveil.phi import read_file, revised, text_hash
-from clinveil.phi.review.decisions import SCHEMA, Change, Decisions, Kept
+from clinveil.phi.review.decisions import SCHEMA, Decisions, Kept
 
 KEY = "5a" * 32
 TEXT = "Dr. Foley saw Mary Smith on 3/4/2019."
@@ -165,8 +165,3 @@ def test_a_kept_place_beyond_the_text_is_not_taken(tmp_path):
     )
     with pytest.raises(InputError):
         decisions("n1", TEXT, FOUND)
-
-
-def test_the_hash_needs_the_key():
-    assert text_hash(KEY, TEXT) != text_hash("5b" * 32, TEXT)
-    assert Change.of_line(line(done=True)).as_line() == {"set": [], "done": True}

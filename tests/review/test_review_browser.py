@@ -8,14 +8,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from review_cases import TEXTS, decision_lines, deidentify, serving, write_notes
+from review_cases import TEXTS, decision_lines, deidentify, served, serving, write_notes
 
 from clinveil.cli import main
 from clinveil.corpus import write_demo
@@ -40,31 +38,6 @@ def browser():
         chromium = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield chromium
         chromium.close()
-
-
-@contextmanager
-def served(folder):
-    """A server of its own process, and the address that it prints; killed without notice at the
-    end.
-    """
-    run = [
-        sys.executable,
-        "-m",
-        "clinveil",
-        "review",
-        "out.parquet",
-        "--set",
-        "order=given",
-        "--set",
-        "quiet=true",
-    ]
-    with subprocess.Popen(
-        run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            yield process, process.stdout.readline().split()[-1]
-        finally:
-            process.send_signal(signal.SIGKILL)
 
 
 class Reviewer:
@@ -131,7 +104,7 @@ def test_a_hundred_notes_by_keyboard_alone_and_nothing_is_lost_when_the_server_i
     started = time.perf_counter()
     keys = done = 0
     for stop in (50, 100):  # killed after the first half, in the middle of a note
-        with served(tmp_path) as (process, address):
+        with served(tmp_path, stderr=subprocess.DEVNULL) as (process, address):
             reviewer = Reviewer(browser, address)
             assert f"{done} of 100 notes done" in reviewer.text("#counts")
             if stop == 100:
@@ -380,7 +353,7 @@ def test_a_note_of_a_megabyte_opens_and_takes_steps_without_a_wait_that_anybody_
         deidentify(write_notes(tmp_path / "notes.parquet", texts), "-o", "out.parquet", "--spans")
         == 0
     )
-    with served(tmp_path) as (_, address):
+    with served(tmp_path, stderr=subprocess.DEVNULL) as (_, address):
         began = time.perf_counter()
         reviewer = Reviewer(browser, address)
         reviewer.page.locator("mark[aria-current]").wait_for()

@@ -8,12 +8,11 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from http.client import HTTPConnection
 from importlib.resources import files
 
 import pytest
-from review_cases import TEXTS, decision_lines, serving
+from review_cases import TEXTS, decision_lines, served, serving
 
 from clinveil.cli import main
 from clinveil.core import UsageError
@@ -235,21 +234,7 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
     made, monkeypatch
 ):
     monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(made / "asked"))
-    run = [
-        sys.executable,
-        "-m",
-        "clinveil",
-        "review",
-        "out.parquet",
-        "--set",
-        "order=given",
-        "--set",
-        "quiet=true",
-    ]
-    with subprocess.Popen(
-        run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        address = process.stdout.readline().split()[-1]
+    with served(made, stderr=subprocess.PIPE) as (process, address):
         host, _, word = address.removeprefix("http://").partition("/#")
         connection = HTTPConnection(host, timeout=10)
         headers = {"Origin": f"http://{host}", "Content-Type": "application/json"}

@@ -14,7 +14,6 @@ from clinveil.phi import DeidentifySettings
 from clinveil.releases import ReleaseSettings
 from clinveil.releases.record import public_settings
 from clinveil.scale import ExecutorSettings, opened_for, serial, threads
-from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     RemoteCall,
     RemoteOutcome,
@@ -41,10 +40,6 @@ class TestProcesses(WorkersContract):
     def over(self):
         with opened_for(ExecutorSettings(on="local"), 2) as over:
             yield over
-
-
-def test_the_executors():
-    assert executors.names() == ("local", "ray", "spark")
 
 
 @pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings])

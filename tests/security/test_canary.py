@@ -7,6 +7,7 @@ not know the words.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,127 +89,55 @@ FAST = [
 ]
 
 
+SIDES = ["--training", "train.parquet", "--held-out", "test.parquet"]
+# Words in braces stand for the flags below.
+GOOD = """
+inspect notes.parquet
+inspect notes.parquet --json findings-inspect.json
+deidentify notes.parquet -o deid.parquet --keep-ids
+embed notes.parquet -o vectors {fast}
+release notes.parquet -o out --label diagnosis_group {fast}
+release notes.parquet -o raw --again {raw} {fast}
+verify out/release
+report out -o report.html
+evaluate similarity vectors --pairs pairs.csv --json findings-similarity.json
+evaluate classification notes.parquet deid.parquet --label diagnosis_group {classes}
+attack copies deid.parquet {sides}
+{write} -o synthetic --set phi=false {lstm}
+{write} -o counted --set lm.model=unigram
+{write} -o more --reuse synthetic/vault
+release some.parquet -o readable --as deidentified --again
+verify synthetic/release
+evaluate perplexity test.parquet --from {model} --json findings-perplexity.json
+evaluate perplexity test.parquet --train synthetic/release --set lm.model=unigram
+attack leaveout some.parquet -o leaveout {small} {leaveout}
+attack leaveout some.parquet --mode unigram --json findings-leaveout.json
+attack membership train.parquet test.parquet --from {model} {members}
+attack canaries some.parquet {small} {canaries}
+"""
+FLAGS = {
+    "fast": " ".join(FAST),
+    "sides": " ".join(SIDES),
+    # A kept layout fails these gates, as it should.
+    "raw": "--set phi=false --set channel.layout=keep --set channel.numbers=mask"
+    " --set max_names=1 --set max_linkage=1",
+    "write": "release some.parquet --as synthetic --again"
+    " --set synthetic.count=20 --set synthetic.longest=200",
+    "lstm": "--set lm.model=lstm --set lm.size=tiny --set lm.width=16 --set lm.epochs=1"
+    " --set lm.lanes=64",
+    "small": "--set lm.size=tiny --set lm.vocabulary=words --set lm.width=16 --set lm.epochs=1"
+    " --set lm.lanes=64",
+    "leaveout": "--set units=2 --set reseeds=1 --set workers=1 --set from_text=true",
+    "classes": "--set training.min_class=5",
+    "model": "synthetic/vault/model",
+    "members": f"--synthetic {SYNTHETIC}/notes.parquet --json findings-membership.json",
+    "canaries": "--set each=1 --set repeats=4 --json findings-canaries.json",
+}
+
+
 def _good() -> list[list[str]]:
     """Commands that end well."""
-    notes = NOTES
-    fast = FAST
-    sets = ["lm.model=lstm", "lm.size=tiny", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
-    write = [
-        "release",
-        SOME,
-        "--as",
-        "synthetic",
-        "--again",
-        *_set("synthetic.count=20", "synthetic.longest=200"),
-    ]
-    model = [
-        "--set",
-        "size=tiny",
-        "--set",
-        "vocabulary=words",
-        "--set",
-        "width=16",
-        "--set",
-        "vectors.epochs=1",
-        "--set",
-        "lanes=64",
-    ]
-    leaveout = [
-        "--set",
-        "units=2",
-        "--set",
-        "reseeds=1",
-        "--set",
-        "workers=1",
-        "--set",
-        "from_text=true",
-    ]
-    canaries = ["--set", "each=1", "--set", "repeats=4", "--json", "findings-canaries.json"]
-    perplexity = ["--from", "synthetic/vault/model", "--json", "findings-perplexity.json"]
-    any_risk = [
-        "--set",
-        "max_names=1",
-        "--set",
-        "max_linkage=1",
-    ]  # kept layout is refused else, as it should be
-    return [
-        ["inspect", notes],
-        ["inspect", notes, "--json", "findings-inspect.json"],
-        ["deidentify", notes, "-o", "deid.parquet", "--keep-ids"],
-        ["embed", notes, "-o", "vectors", *fast],
-        ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
-        [
-            "release",
-            notes,
-            "-o",
-            "raw",
-            "--again",
-            "--set",
-            "phi=false",
-            "--set",
-            "channel.layout=keep",
-            "--set",
-            "channel.numbers=mask",
-            *any_risk,
-            *fast,
-        ],
-        ["verify", "out/release"],
-        ["report", "out", "-o", "report.html"],
-        [
-            "evaluate",
-            "similarity",
-            "vectors",
-            "--pairs",
-            "pairs.csv",
-            "--json",
-            "findings-similarity.json",
-        ],
-        [
-            "evaluate",
-            "classification",
-            notes,
-            "deid.parquet",
-            "--label",
-            "diagnosis_group",
-            "--set",
-            "min_class=5",
-        ],
-        ["attack", "copies", "deid.parquet", *SIDES],
-        [*write, "-o", "synthetic", "--set", "phi=false", *_set(*sets)],
-        [*write, "-o", "counted", *_set("lm.model=unigram")],
-        [
-            *write,
-            "-o",
-            "more",
-            "--reuse",
-            "synthetic/vault",
-        ],
-        ["release", SOME, "-o", "readable", "--as", "deidentified", "--again"],
-        ["verify", "synthetic/release"],
-        ["evaluate", "perplexity", "test.parquet", *perplexity],
-        [
-            "evaluate",
-            "perplexity",
-            "test.parquet",
-            "--train",
-            "synthetic/release",
-            "--set",
-            "model=unigram",
-        ],
-        ["attack", "leaveout", SOME, "-o", "leaveout", *model, *leaveout],
-        ["attack", "leaveout", SOME, "--mode", "unigram", "--json", "findings-leaveout.json"],
-        ["attack", "membership", "train.parquet", "test.parquet", *MEMBERS],
-        ["attack", "canaries", SOME, *model, *canaries],
-    ]
-
-
-def _set(*keys: str) -> list[str]:
-    return [part for key in keys for part in ("--set", key)]
-
-
-SIDES = ["--training", "train.parquet", "--held-out", "test.parquet"]
-MEMBERS = ["--from", "synthetic/vault/model", "--synthetic", f"{SYNTHETIC}/notes.parquet"]
-MEMBERS += ["--json", "findings-membership.json"]
+    return [shlex.split(line.format_map(FLAGS)) for line in GOOD.strip().splitlines()]
 
 
 def _bad() -> list[list[str]]:
@@ -227,7 +156,8 @@ def _bad() -> list[list[str]]:
     ]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
     for name in ("bytes.csv", "ragged.csv", "few.csv"):
-        synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
+        synthetic = ["release", name, "-o", "never", "--as", "synthetic"]
+        synthetic += ["--set", "lm.model=unigram"]
         bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]
         bad += [["attack", "membership", name, NOTES, "--synthetic", NOTES]]
     never = ["release", NOTES, "-o", "never", "--as", "synthetic", "--again", "--reuse"]

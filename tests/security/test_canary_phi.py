@@ -5,6 +5,7 @@ behind.
 from __future__ import annotations
 
 import json
+import shlex
 from itertools import groupby
 from pathlib import Path
 
@@ -170,119 +171,48 @@ GOLD = ["--gold", "gold.jsonl"]
 FIRST, SECOND = ("out.parquet.vault/review/" + f"{name}.jsonl" for name in ("first", "second"))
 
 
+# Words in braces stand for the flags below. The reviewers of `review` are in REVIEWED.
+GOOD = """
+deidentify notes.parquet -o out.parquet {known} --spans --keep-ids {full} {quick}
+review out.parquet --set quiet=true
+review out.parquet --reviewer second --set quiet=true
+evaluate agreement out.parquet --json findings-agreement.json
+deidentify notes.parquet -o decided.parquet {full} --decisions {first} --decisions {second} {quick}
+reidentify decided.parquet -o back.parquet --vault decided.parquet.vault --reason test
+deidentify notes.parquet -o most.csv --phi-profile max-recall --set audit=counts {quick}
+verify decided.parquet.vault
+validate notes.parquet -o validated {known} {sampled} --json findings-validate.json {quick}
+review validated --set quiet=true
+validate --marked validated/review/first.jsonl validated -q --json findings-recall.json
+train notes.parquet gold.jsonl own.npz
+{gold} --set identifiers.tagger=own.npz --errors errors.jsonl --json findings-gold.json {quick}
+{gold} --found gold.jsonl --json findings-found.json --set quiet=true
+{gold} --output out.parquet --json findings-output.json --set quiet=true
+evaluate deidentification --grid --set size=60 --json findings-grid.json {quick}
+"""
+FLAGS = {
+    "known": "--set identifiers.patients=patients.parquet",
+    "full": "--crosswalk --set audit=full",
+    "sampled": "--set locations=200",
+    "first": FIRST,
+    "second": SECOND,
+    "gold": f"evaluate deidentification {N} {' '.join(GOLD)}",
+    "quick": " ".join(Q),
+}
+# What the reviewer of each review takes for names.
+REVIEWED = (CANARIES, [*CANARIES[1:], NUMBER], [])
+
+
 def _good() -> list[list[str]]:
     """Commands that end well; the first argument of a review is what its reviewer takes for
     names.
     """
-    known = ["--set", "identifiers.patients=patients.parquet"]
-    measure = ["evaluate", "deidentification"]
-    full = ["--crosswalk", "--set", "audit=full"]
-    sampled = ["--set", "locations=200"]
-    return [
-        ["deidentify", N, "-o", "out.parquet", *known, "--spans", "--keep-ids", *full, *Q],
-        ["review", CANARIES, "out.parquet", "--set", "quiet=true"],
-        [
-            "review",
-            [*CANARIES[1:], NUMBER],
-            "out.parquet",
-            "--reviewer",
-            "second",
-            "--set",
-            "quiet=true",
-        ],
-        ["evaluate", "agreement", "out.parquet", "--json", "findings-agreement.json"],
-        [
-            "deidentify",
-            N,
-            "-o",
-            "decided.parquet",
-            *full,
-            "--decisions",
-            FIRST,
-            "--decisions",
-            SECOND,
-            *Q,
-        ],
-        [
-            "reidentify",
-            "decided.parquet",
-            "-o",
-            "back.parquet",
-            "--vault",
-            "decided.parquet.vault",
-            "--reason",
-            "test",
-        ],
-        [
-            "deidentify",
-            N,
-            "-o",
-            "most.csv",
-            "--phi-profile",
-            "max-recall",
-            "--set",
-            "audit=counts",
-            *Q,
-        ],
-        ["verify", "decided.parquet.vault"],
-        [
-            "validate",
-            N,
-            "-o",
-            "validated",
-            *known,
-            *sampled,
-            "--json",
-            "findings-validate.json",
-            *Q,
-        ],
-        ["review", [], "validated", "--set", "quiet=true"],
-        [
-            "validate",
-            "--marked",
-            "validated/review/first.jsonl",
-            "validated",
-            "-q",
-            "--json",
-            "findings-recall.json",
-        ],
-        ["train", N, GOLD[1], "own.npz"],
-        [
-            *measure,
-            N,
-            *GOLD,
-            "--set",
-            "identifiers.tagger=own.npz",
-            "--errors",
-            "errors.jsonl",
-            "--json",
-            "findings-gold.json",
-            *Q,
-        ],
-        [
-            *measure,
-            N,
-            *GOLD,
-            "--found",
-            "gold.jsonl",
-            "--json",
-            "findings-found.json",
-            "--set",
-            "quiet=true",
-        ],
-        [
-            *measure,
-            N,
-            *GOLD,
-            "--output",
-            "out.parquet",
-            "--json",
-            "findings-output.json",
-            "--set",
-            "quiet=true",
-        ],
-        [*measure, "--grid", "--set", "size=60", "--json", "findings-grid.json", *Q],
-    ]
+    names = iter(REVIEWED)
+    commands = [shlex.split(line.format_map(FLAGS)) for line in GOOD.strip().splitlines()]
+    for command in commands:
+        if command[0] == "review":
+            command.insert(1, next(names))
+    return commands
 
 
 def _bad() -> list[tuple[int, list[str]]]:

@@ -54,7 +54,11 @@ def figures(original, released, seed=1, **named):
         batches(original), batches(released), np.random.default_rng(seed), **named
     )
     return {
-        (f.measure.removeprefix("utility.classification"), f.detail.get("side")): f for f in found
+        (
+            f.measure.removeprefix("utility.classification"),
+            f.series.removesuffix(" notes") or None,
+        ): f
+        for f in found
     }
 
 
@@ -74,8 +78,8 @@ def test_positive_control_nothing_changed_nothing_lost():
     )
     assert 0.85 < original.low < original.value <= original.high  # all right, and yet some doubt
     assert original.control < 0.55 and original.chance == pytest.approx(0.5 / 3, abs=0.02)
-    assert original.detail["test"] == original.n == 60 and original.detail["notes"] == 240
-    assert original.detail["train"] == 180
+    assert original.numbers["test"] == original.n == 60 and original.numbers["notes"] == 240
+    assert original.numbers["train"] == 180
     assert original.control_kind == "negative" and original.unit == "test notes"
     assert found["_accuracy", "original"].chance == pytest.approx(1 / 3, abs=0.02)
 
@@ -89,7 +93,7 @@ def test_negative_control_random_words_keep_nothing():
     assert loss.low > 0.2 and loss.value == pytest.approx(
         found["", "original"].value - released.value
     )
-    assert loss.better == "lower" and loss.detail["why"]
+    assert loss.better == "lower" and loss.why
 
 
 def test_a_code_for_every_word_loses_almost_nothing():
@@ -108,9 +112,9 @@ def test_missing_labels_and_small_classes_are_left_out_and_counted():
         ("x4", "q4", "d", "rare"),
     ]
     found = figures(rows + odd, rows + odd)["", "original"]
-    assert found.detail["without_label"] == 2 and found.detail["classes_too_small"] == 1
-    assert found.detail["notes_of_small_classes"] == 1 and found.detail["classes"] == 3
-    assert found.detail["notes"] == 240
+    assert found.numbers["without_label"] == 2 and found.numbers["classes_too_small"] == 1
+    assert found.numbers["notes_of_small_classes"] == 1 and found.numbers["classes"] == 3
+    assert found.numbers["notes"] == 240
 
 
 @pytest.mark.parametrize("labels", [("heart",), ("skin", "skin")])
@@ -150,7 +154,7 @@ def test_a_missing_column_is_refused():
 def test_a_large_corpus_is_sampled_and_says_so():
     rows = corpus()
     found = figures(rows, rows, max_documents=180)["", "original"]
-    assert found.detail["sampled"] and found.detail["notes"] == 180
+    assert found.numbers["sampled"] and found.numbers["notes"] == 180
 
 
 def test_the_same_seed_gives_the_same_findings_for_any_batch_size():

@@ -114,7 +114,7 @@ def test_a_seed_gives_the_same_notes_and_another_does_not(notes):
 
 
 def _of(found, measure, series):
-    return next(f for f in found if f.measure == measure and f.detail["series"] == series)
+    return next(f for f in found if f.measure == measure and f.series == series)
 
 
 def test_a_perfect_finder_and_a_blind_one(notes):

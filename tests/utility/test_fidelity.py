@@ -29,7 +29,7 @@ def found(released):
     owner = np.full(len(released), -1)
     ids = [str(i) for i in range(len(real))]
     return {
-        f.detail["label"]: f
+        f.labels[0]: f
         for f in two_sample(Texts(ids, ids, real, released, owner, 0), np.random.default_rng(0))
     }
 
@@ -38,9 +38,9 @@ def test_real_notes_are_not_told_apart_and_flat_ones_are():
     same = found(notes(160, 2))
     flat = found(notes(160, 3, " "))
     for finding in same.values():
-        assert finding.detail["low_score"] < 0.6 and finding.low < finding.value < finding.high
-    assert same["word trigrams"].detail["floor"] > 0.99 and same["word trigrams"].value > 0.7
-    assert flat["layout"].detail["score"] > 0.99 > flat["words"].detail["score"]
+        assert finding.numbers["low_score"] < 0.6 and finding.low < finding.value < finding.high
+    assert same["word trigrams"].scores.floor > 0.99 and same["word trigrams"].value > 0.7
+    assert flat["layout"].scores.score > 0.99 > flat["words"].scores.score
 
 
 def test_few_notes_are_refused():

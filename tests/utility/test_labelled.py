@@ -40,7 +40,7 @@ def test_classes_and_targets():
     assert found.classes == ("a", "b")
     assert not found.multi
     assert [found.classes[t] for t in found.targets] == ["a", "b"] * 30
-    assert found.detail["notes"] == len(found) == 60
+    assert found.numbers["notes"] == len(found) == 60
 
 
 def test_several_labels_a_note():
@@ -54,7 +54,7 @@ def test_several_labels_a_note():
     assert found.multi
     assert found.classes == ("a", "b")
     assert found.targets.tolist() == [[True, True], [False, True], [True, False], [True, False]]
-    assert found.detail["classes_too_small"] == 1
+    assert found.numbers["classes_too_small"] == 1
 
 
 def test_what_is_left_out_is_counted():
@@ -66,13 +66,13 @@ def test_what_is_left_out_is_counted():
         ("x4", "q", "t", "rare"),
     ]
     rows += [("y1", "only", "t", "c"), ("y2", "only", "t", "c")]
-    detail = read(rows).detail
+    numbers = read(rows).numbers
     assert (
-        detail["without_label"],
-        detail["classes_too_small"],
-        detail["classes_of_one_patient"],
+        numbers["without_label"],
+        numbers["classes_too_small"],
+        numbers["classes_of_one_patient"],
     ) == (2, 1, 1)
-    assert detail["notes_of_small_classes"] == 3
+    assert numbers["notes_of_small_classes"] == 3
 
 
 def test_numbers_as_labels():
@@ -81,7 +81,7 @@ def test_numbers_as_labels():
     table = pa.record_batch({"note_id": ids, "patient_id": ids, "text": ["t"] * 6, "label": labels})
     found = read_labelled([table], "label", np.random.default_rng(0), min_class=2)
     assert found.classes == ("1.0", "2.0")
-    assert found.detail["without_label"] == 2
+    assert found.numbers["without_label"] == 2
 
 
 @pytest.mark.parametrize("label", ["a", None])
@@ -98,7 +98,7 @@ def test_released_texts_in_the_order_of_the_original():
     assert texts[0] is None
     assert texts[1:] == [t.upper() for t in labelled.texts[1:]]
     kept, own = paired(labelled, texts)
-    assert (len(kept), kept.detail["not_released"], own[0]) == (59, 1, texts[1])
+    assert (len(kept), kept.numbers["not_released"], own[0]) == (59, 1, texts[1])
     assert kept.note_ids[0] == "n1"
 
 

@@ -57,22 +57,26 @@ def test_bits_a_character_by_hand():
     perplexity, bits = found(EVEN, notes_of("a xyz"))
     assert perplexity.value == pytest.approx(5)  # the paper's: <unk> is a token like others
     assert bits.value == pytest.approx((4 * np.log2(5) + 4 * np.log2(5)) / 6)
-    assert bits.detail["spelling_bits_per_character"] == pytest.approx(4 * np.log2(5) / 6)
-    assert bits.detail["symbols"] == 5
+    assert bits.numbers["spelling_bits_per_character"] == pytest.approx(4 * np.log2(5) / 6)
+    assert bits.numbers["symbols"] == 5
     for one in (perplexity, bits):
-        assert (one.detail["unknown_words"], one.detail["words"], one.detail["size"]) == (1, 2, 5)
-        assert one.detail["unknown_share"] == 0.5
-    assert "spelling" in bits.detail["code"]
-    assert "code" not in perplexity.detail
+        assert (one.numbers["unknown_words"], one.numbers["words"], one.numbers["size"]) == (
+            1,
+            2,
+            5,
+        )
+        assert one.numbers["unknown_share"] == 0.5
+    assert "spelling" in bits.remarks[0]
+    assert not perplexity.remarks
 
 
 def test_words_that_stand_as_unk_are_counted_and_not_charged():
     perplexity, bits = found(EVEN, notes_of("a <unk>"))
-    assert perplexity.detail["unknown_share"] == 0.5
-    assert perplexity.detail["standing_unknown"] == 1
+    assert perplexity.numbers["unknown_share"] == 0.5
+    assert perplexity.numbers["standing_unknown"] == 1
     assert bits.value == pytest.approx(4 * np.log2(5) / 8)
-    assert bits.detail["symbols"] == 2  # a and the end: the letters of <unk> are nobody's
-    assert "1 words are <unk>" in bits.detail["code"]
+    assert bits.numbers["symbols"] == 2  # a and the end: the letters of <unk> are nobody's
+    assert "1 words are <unk>" in bits.remarks[0]
 
 
 def test_a_unigram_beside_it_is_charged_alike():
@@ -96,9 +100,9 @@ def test_byte_pairs_know_every_word():
     model = Unigram(pairs, np.zeros(pairs.size, dtype=np.int64))
     perplexity, bits = found(model, notes)
     tokens = encode(notes.texts, pairs).ids.size
-    assert (perplexity.detail["unknown_words"], perplexity.detail["standing_unknown"]) == (0, 1)
+    assert (perplexity.numbers["unknown_words"], perplexity.numbers["standing_unknown"]) == (0, 1)
     assert bits.value == pytest.approx(tokens * np.log2(pairs.size) / 14)
-    assert "code" not in bits.detail
+    assert not bits.remarks
 
 
 def _has_word(text):
@@ -193,8 +197,8 @@ def test_patients_are_left_out_and_not_notes():
     assert two[0].value == pytest.approx(eight[0].value)
     for wide, narrow in zip(two, eight, strict=True):
         assert wide.high - wide.low > narrow.high - narrow.low
-        assert (wide.n, wide.unit, wide.detail["notes"]) == (2, "patients", 8)
-        assert (narrow.n, narrow.unit, narrow.detail["notes"]) == (8, "notes", 8)
+        assert (wide.n, wide.unit, wide.numbers["notes"]) == (2, "patients", 8)
+        assert (narrow.n, narrow.unit, narrow.numbers["notes"]) == (8, "notes", 8)
         assert wide.method == "jackknife over patients on the log scale, t, 95 %"
         assert narrow.method == "jackknife over notes on the log scale, t, 95 %"
 

@@ -115,10 +115,10 @@ def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(fi
         "--set",
         "vectors.min_count=80",
     )
-    known = found[0]["detail"]["size"]
+    known = found[0]["numbers"]["size"]
     assert said.count(f"unigram, {known} words, ") == 2
-    assert said.count(f"{found[0]['detail']['unknown_share']:.1%} unknown") == 2
-    assert found[0]["detail"]["unknown_share"] > 0
+    assert said.count(f"{found[0]['numbers']['unknown_share']:.1%} unknown") == 2
+    assert found[0]["numbers"]["unknown_share"] > 0
     assert "bits per character code: unknown words are charged for their spelling" in said
     assert "jackknife over patients" in said
     assert {one["n"] for one in found} == {8}
@@ -137,12 +137,12 @@ def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reas
 
 @pytest.mark.parametrize(
     ("name", "beware"),
-    [("test", None), ("train", "of 36 notes are verbatim"), ("both", "of 33 notes are verbatim")],
+    [("test", ""), ("train", "of 36 notes are verbatim"), ("both", "of 33 notes are verbatim")],
 )
 def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluate, name, beware):
     for how in (["--from", model], ["--train", files["train"]]):
         found, said = evaluate(files[name], *how, "--set", "prepared=true")
-        warnings = {one["detail"].get("warning") for one in found}
+        warnings = {one["warning"] for one in found}
         assert len(warnings) == 1
         if beware is None:
             assert warnings == {None}
@@ -159,9 +159,9 @@ def test_the_warning_counts_what_was_trained_on_and_not_what_was_n_held_out(file
     )
     assert kept == 9  # two test patients, and one to validate the network
     found, _ = evaluate(files["train"], "--from", model, "--set", "prepared=true")
-    assert found[0]["detail"]["warning"].startswith("27 of 36 notes")
+    assert found[0]["warning"].startswith("27 of 36 notes")
     found, _ = evaluate(files["train"], "--train", files["train"], "--set", "prepared=true")
-    assert found[0]["detail"]["warning"].startswith("36 of 36 notes")
+    assert found[0]["warning"].startswith("36 of 36 notes")
 
 
 def without_fingerprints(model, folder):
@@ -179,10 +179,10 @@ def test_a_model_without_a_record_of_its_notes_is_reported(files, model, evaluat
     old = without_fingerprints(model, tmp_path / "old")
     for name in ("both", "test"):
         found, said = evaluate(files[name], "--from", old, "--set", "prepared=true")
-        assert "warning" not in found[0]["detail"]
+        assert not found[0]["warning"]
         assert "not checked: whether the model was trained on some of these notes" in said
 
 
 def test_synthetic_notes_with_unk_train_a_model_for_raw_notes(files, evaluate):
     found, _ = evaluate(files["raw-test"], "--train", files["blotted"])
-    assert found[0]["detail"]["standing_unknown"] == 0
+    assert found[0]["numbers"]["standing_unknown"] == 0

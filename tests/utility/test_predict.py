@@ -15,6 +15,7 @@ from clinveil.cli import main
 from clinveil.core import InputError, UsageError
 from clinveil.releases import ReleaseSettings
 from clinveil.utility import (
+    CLASSIFIERS,
     ClassifiedNotes,
     Classifier,
     Predictions,
@@ -22,7 +23,6 @@ from clinveil.utility import (
     parts_of,
     predict,
 )
-from clinveil.utility.classifiers import classifiers
 from clinveil.utility.scores import score
 
 MODELS = ("lr", "svm", "tfidf-lr")
@@ -48,9 +48,7 @@ def labelled(n=180, several=False, seed=0):
         ]
         texts.append(" ".join(rng.permutation([*own, *rng.choice(SHARED, 10)])))
     ids = [f"n{i}" for i in range(n)]
-    return ClassifiedNotes(
-        ids, ids, texts, classes, table if several else targets, {"label": "organ"}
-    )
+    return ClassifiedNotes(ids, ids, texts, classes, table if several else targets, "organ", {})
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -72,7 +70,7 @@ def test_several_labels(model):
     found = predict(model, notes, parts, 7)
     assert found.test.shape == (len(parts.test), 3)
     assert score("micro_f1", notes.targets[parts.test], found.test) > 0.8
-    assert 0 < found.detail["threshold"] < 1
+    assert 0 < found.chosen["threshold"] < 1
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -123,17 +121,15 @@ def test_a_new_classifier_is_one_entry(files, capsys, monkeypatch):
         def __call__(self, job):
             return Predictions(np.zeros(len(job.parts.test), dtype=np.int64))
 
-    monkeypatch.setitem(classifiers.paths, "first", "")
-    monkeypatch.setitem(classifiers._loaded, "first", First())
-    assert classifiers.names() == ("lr", "svm", "tfidf-lr", "first")
+    monkeypatch.setitem(CLASSIFIERS.paths, "first", "")
+    monkeypatch.setitem(CLASSIFIERS._loaded, "first", First())
+    assert CLASSIFIERS.names() == ("lr", "svm", "tfidf-lr", "first")
     arguments = shlex.split(
         f"evaluate classification {files / 'original.csv'} --label organ"
         " --set training.min_class=10"
     )
     assert main([*arguments, "--model", "first", "--json", "-"]) == 0
-    assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {
-        "first"
-    }
+    assert {f["labels"][-2] for f in json.loads(capsys.readouterr().out)["findings"]} == {"first"}
     assert ReleaseSettings(model=("first",)).model == ("first",)
 
 
@@ -169,7 +165,7 @@ def test_command(files, capsys):
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert len(said) == 12
-    assert said[0]["detail"]["model"] == "lr"
+    assert said[0]["labels"][-2] == "lr"
     assert said[2]["measure"] == "utility.classification_loss"
     assert abs(said[2]["value"]) < 0.1
     assert main(arguments) == 0
@@ -183,7 +179,7 @@ def test_command_on_the_original_alone(files, capsys):
     )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
-    assert {f["detail"]["side"] for f in said} == {"original"}
+    assert {f["series"] for f in said} == {"original notes"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from clinveil.channel import identity_channel
 from clinveil.core import word_spans, words
 from clinveil.corpus import MemoryCorpus
+from clinveil.stats import MeasureSpec
 from clinveil.utility import useful
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.scores import f1_sums, macro_f1, permuted_f1, score
@@ -101,19 +102,16 @@ def test_the_source_itself_has_a_share_of_one_in_every_task(same):
     for name, finding in same.items():
         assert finding.value == pytest.approx(1, abs=0.05), name
         assert finding.low <= finding.value <= finding.high
-        detail = finding.detail
-        assert detail["of_ceiling"] == pytest.approx(1, abs=0.02)
-        assert detail["task"] == name.partition(".")[2]
-    transfer = same["utility.transfer"].detail
-    sequence = same["utility.sequence"].detail
+        assert finding.scores.of_ceiling == pytest.approx(1, abs=0.02)
+    transfer = same["utility.transfer"]
+    sequence = same["utility.sequence"]
     assert (
-        transfer["chance_score"] == pytest.approx(0.5, abs=0.03)
-        and transfer["metric"] == "macro-F1"
+        transfer.scores.chance == pytest.approx(0.5, abs=0.03)
+        and transfer.scores.metric == "macro-F1"
     )
-    assert sequence["ceiling"] > 0.95 > 0.7 > sequence["floor"]
+    assert sequence.scores.ceiling > 0.95 > 0.7 > sequence.scores.floor
     assert (
-        same["utility.language_model"].detail["ceiling"]
-        < same["utility.language_model"].detail["floor"]
+        same["utility.language_model"].scores.ceiling < same["utility.language_model"].scores.floor
     )
 
 
@@ -125,7 +123,7 @@ def test_words_drawn_per_label_have_a_share_of_about_zero(same):
     ids, patients, texts, labels = map(list, zip(*rows, strict=True))
     targets = np.array([LABELS.index(label) for label in labels])
     drawn = drawn_words(
-        ClassifiedNotes(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng
+        ClassifiedNotes(ids, patients, texts, LABELS, targets, "", {}), np.arange(len(rows)), rng
     )
     assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
     released = list(zip(ids, patients, drawn, labels, strict=True))
@@ -134,7 +132,7 @@ def test_words_drawn_per_label_have_a_share_of_about_zero(same):
         assert found[name].value < 0.15, name
     transfer = found["utility.transfer"]
     assert transfer.value is None or transfer.low < 0.3
-    assert transfer.detail["score"] == pytest.approx(transfer.detail["floor"], abs=0.08)
+    assert transfer.scores.score == pytest.approx(transfer.scores.floor, abs=0.08)
 
 
 def test_labels_at_random_have_no_share():
@@ -142,10 +140,8 @@ def test_labels_at_random_have_no_share():
     found = measured(rows, rows)
     for name in ("utility.transfer", "utility.within"):
         assert found[name].value is None
-        assert "chance" in found[name].detail["why"] and "of_ceiling" not in found[name].detail
-        assert found[name].detail["ceiling"] == pytest.approx(
-            found[name].detail["chance_score"], abs=0.15
-        )
+        assert "chance" in found[name].why and found[name].scores.of_ceiling is None
+        assert found[name].scores.ceiling == pytest.approx(found[name].scores.chance, abs=0.15)
 
 
 def test_source_words_carry_labels_to_words_that_no_rule_knows():
@@ -156,10 +152,10 @@ def test_source_words_carry_labels_to_words_that_no_rule_knows():
     ]
     channel = word_by_word(rows)
     by_rules = measured(rows, coded, labels=())["utility.sequence"]
-    assert by_rules.value is None and "negated words" in by_rules.detail["why"]
+    assert by_rules.value is None and "negated words" in by_rules.why
     carried = measured(rows, coded, labels=(), channel=channel)["utility.sequence"]
     assert (
-        carried.detail["labels_of_source"] and carried.detail["score"] < 0.75
+        carried.numbers["labels_of_source"] and carried.scores.score < 0.75
     )  # other words teach nothing
     unchanged = measured(rows, rows, labels=(), channel=channel)["utility.sequence"]
     assert unchanged.value == pytest.approx(1, abs=0.05)
@@ -172,7 +168,7 @@ def test_figures_are_of_test_patients_only():
     found = held_out_findings(notes(), notes(), TESTED)
     assert list(found) == ORDER
     words = "that the release's models have not read"
-    assert all(f.detail["tested_on"] == f"50 notes of 25 patients {words}" for f in found.values())
+    assert all(f.tested_on == f"50 notes of 25 patients {words}" for f in found.values())
     for name, finding in found.items():
         assert finding.value == pytest.approx(1, abs=0.05), name
     contaminated = [
@@ -181,20 +177,18 @@ def test_figures_are_of_test_patients_only():
     ]
     honest = held_out_findings(notes(), contaminated, TESTED)
     assert (
-        honest["utility.transfer"].detail["score"] < 0.5
+        honest["utility.transfer"].scores.score < 0.5
     )  # training text of test patients teaches nothing
     assert honest["utility.language_model"].value < 0
     crossed = measured(notes(), contaminated)
-    assert crossed["utility.transfer"].detail["score"] > honest["utility.transfer"].detail["score"]
+    assert crossed["utility.transfer"].scores.score > honest["utility.transfer"].scores.score
 
 
 def test_classifiers_that_agree_on_all_test_notes_may_differ_on_others():
-    detail = held_out_findings(notes(), notes(), TESTED)["utility.transfer"].detail
-    assert detail["of_ceiling"] == 1
+    scores = held_out_findings(notes(), notes(), TESTED)["utility.transfer"].scores
+    assert scores.of_ceiling == 1
     width = 1 - 0.025 ** (1 / 25)
-    assert (detail["of_ceiling_low"], detail["of_ceiling_high"]) == pytest.approx(
-        (1 - width, 1 + width)
-    )
+    assert (scores.of_ceiling_low, scores.of_ceiling_high) == pytest.approx((1 - width, 1 + width))
 
 
 def test_without_test_patients_it_is_not_known_what_the_models_have_read():
@@ -203,7 +197,7 @@ def test_without_test_patients_it_is_not_known_what_the_models_have_read():
         held_out_findings(notes(), notes(), TESTED, unread=False),
     ):
         for finding in found.values():
-            assert finding.detail["tested_on"].endswith(
+            assert finding.tested_on.endswith(
                 "whether the release's models have read them is not known"
             )
 
@@ -212,7 +206,7 @@ def test_notes_that_were_written_are_tested_on_test_patients_too():
     other = [(f"x{n}", f"y{p}", text, label) for n, p, text, label in notes(seed=9)]
     found = held_out_findings(notes(), other, TESTED, paired=False)
     for name in ("utility.transfer", "utility.language_model", "utility.sequence"):
-        assert found[name].detail["tested_on"].startswith("50 notes of 25 patients")
+        assert found[name].tested_on.startswith("50 notes of 25 patients")
     assert found["utility.within"].n == 200  # released notes on both sides
 
 
@@ -228,8 +222,8 @@ def test_notes_that_were_written_are_tested_on_test_patients_too():
 )
 def test_too_few_test_patients_or_labels_without_meaning_give_the_reason(rows, tested):
     finding = held_out_findings(rows, rows, tested)["utility.transfer"]
-    assert finding.value is None and finding.detail["why"]
-    assert "of_ceiling" not in finding.detail
+    assert finding.value is None and finding.why
+    assert finding.scores is None or finding.scores.of_ceiling is None
 
 
 def test_labels_of_few_test_patients_are_merged():
@@ -237,8 +231,8 @@ def test_labels_of_few_test_patients_are_merged():
         (n, p, text, "rare" if p in ("p1", "p4", "p5", "p8", "p9", "p13") else label)
         for n, p, text, label in notes()
     ]
-    detail = held_out_findings(rows, rows, TESTED)["utility.transfer"].detail
-    assert (detail["classes_merged"], detail["classes"]) == (1, 2)  # two test patients: left out
+    numbers = held_out_findings(rows, rows, TESTED)["utility.transfer"].numbers
+    assert (numbers["classes_merged"], numbers["classes"]) == (1, 2)  # two test patients: left out
 
 
 def test_notes_of_other_patients_are_unpaired():
@@ -247,7 +241,7 @@ def test_notes_of_other_patients_are_unpaired():
     assert list(found) == [*ORDER[:3], "utility.two_sample", ORDER[3]]
     assert found.pop("utility.two_sample").value > 0.5
     for finding in found.values():
-        assert finding.value == pytest.approx(1, abs=0.3) and finding.detail["of_ceiling"] > 0.85
+        assert finding.value == pytest.approx(1, abs=0.3) and finding.scores.of_ceiling > 0.85
     without = measured(notes(), [(n, p, text, "") for n, p, text, _ in other], paired=False)
     assert without["utility.transfer"].value is None
     assert without["utility.language_model"].value == found["utility.language_model"].value
@@ -256,7 +250,7 @@ def test_notes_of_other_patients_are_unpaired():
 def test_unpaired_notes_without_the_column_say_so():
     sides = Sides(corpus(notes()), corpus(notes(seed=9), label=""), workers=1)
     found = {finding.measure: finding for finding in useful(sides, ("label",), ("lr",))}
-    assert "no such column" in found["utility.transfer"].detail["why"]
+    assert "no such column" in found["utility.transfer"].why
     assert found["utility.language_model"].value is not None
 
 
@@ -265,7 +259,7 @@ def test_labels_that_hardly_vary_have_no_share(labels):
     rows = [(n, p, text, label) for (n, p, text, _), label in zip(notes(), labels, strict=True)]
     found = measured(rows, rows)
     for name in ("utility.transfer", "utility.within"):
-        assert found[name].value is None and found[name].detail["why"].startswith(
+        assert found[name].value is None and found[name].why.startswith(
             "Column 'label' cannot be used"
         )
     assert found["utility.sequence"].value is not None
@@ -275,7 +269,7 @@ def test_fewer_notes_than_folds_and_notes_without_words():
     for rows in (notes(4), [(n, p, "", label) for n, p, _, label in notes(60)]):
         found = measured(rows, rows)
         assert list(found) == ORDER
-        assert all(finding.value is None and finding.detail["why"] for finding in found.values())
+        assert all(finding.value is None and finding.why for finding in found.values())
 
 
 def test_an_unknown_column_and_an_unknown_id_are_errors():
@@ -306,8 +300,8 @@ def test_word_pairs_without_enough_common_words_say_so(tmp_path):
     rows = notes()
     sides = Sides(corpus(rows), corpus(rows), notes={row[0]: row[0] for row in rows}, workers=1)
     found = {f.measure: f for f in useful(sides, (), (), [path])}["utility.vectors"]
-    assert found.detail["metric"] == "Spearman" and found.n == 30
-    assert found.value is None and found.detail["why"].startswith(
+    assert found.scores.metric == "Spearman" and found.n == 30
+    assert found.value is None and found.why.startswith(
         "no evidence"
     )  # scores in any order: nothing to keep
 
@@ -348,16 +342,15 @@ def test_a_ceiling_at_the_floor_gives_no_share_but_the_percent_of_real():
     scores = {"released": 0.8, "floor": 0.9, "ceiling": 0.9, "chance": 0.5}
     draws = {arm: value + rng.normal(0, 0.01, 1000) for arm, value in scores.items()}
     finding = share_finding(
-        "utility.transfer",
+        MeasureSpec(measure="utility.transfer", unit="notes", method="refitted classifier"),
         Arms(scores, draws),
         10,
-        {},
-        unit="notes",
-        method="refitted classifier",
+        "macro-F1",
+        labels=(),
     )
-    assert finding.value is None and "floor" in finding.detail["why"]
-    assert finding.detail["of_ceiling"] == pytest.approx(0.8 / 0.9)
-    assert finding.detail["of_ceiling_low"] < 0.8 / 0.9 < finding.detail["of_ceiling_high"]
+    assert finding.value is None and "floor" in finding.why
+    assert finding.scores.of_ceiling == pytest.approx(0.8 / 0.9)
+    assert finding.scores.of_ceiling_low < 0.8 / 0.9 < finding.scores.of_ceiling_high
 
 
 def test_fewer_bits_are_better():
@@ -366,15 +359,16 @@ def test_fewer_bits_are_better():
         for arm, bits in {"released": 8.0, "floor": 10.0, "ceiling": 6.0}.items()
     }
     finding = share_finding(
-        "utility.language_model",
+        MeasureSpec(
+            measure="utility.language_model", unit="words", method="refitted language model"
+        ),
         Arms({k: float(v[0]) for k, v in draws.items()}, draws, "lower"),
         10,
-        {},
-        unit="words",
-        method="refitted language model",
+        "macro-F1",
+        labels=(),
     )
     assert finding.value == finding.low == finding.high == 0.5
-    assert finding.detail["of_ceiling"] == 0.75
+    assert finding.scores.of_ceiling == 0.75
 
 
 @pytest.mark.slow
@@ -400,17 +394,14 @@ def test_intervals_of_shares_cover():
                 [np.bincount(patient, column, minlength=150) for column in each.T], axis=1
             )
         finding = share_finding(
-            "utility.transfer",
+            MeasureSpec(measure="utility.transfer", unit="notes", method="refitted classifier"),
             bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1),
             1,
-            {},
-            unit="notes",
-            method="refitted classifier",
+            "macro-F1",
+            labels=(),
         )
         covered += finding.low <= truth <= finding.high
-        of_ceiling += (
-            finding.detail["of_ceiling_low"] <= 0.8 / 0.9 <= finding.detail["of_ceiling_high"]
-        )
+        of_ceiling += finding.scores.of_ceiling_low <= 0.8 / 0.9 <= finding.scores.of_ceiling_high
     assert (
         LEVEL == (0.025, 0.975)
         and 0.91 <= covered / runs <= 0.99

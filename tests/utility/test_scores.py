@@ -36,7 +36,7 @@ def test_several_labels_equal_sklearn(table):
 
 def scores_of(truth, patients=None):
     patients = patients or [f"p{i}" for i in range(len(truth))]
-    return Scores(truth, patients, majority_of(truth, len(truth)), {"label": "x"})
+    return Scores(truth, patients, majority_of(truth, len(truth)), ("x",))
 
 
 def test_original_against_itself_loses_exactly_nothing():
@@ -76,8 +76,8 @@ def test_seeds_count_by_their_mean_and_their_spread_is_said():
     side = scores_of(truth).side("accuracy", "original", runs, [runs[1]], np.random.default_rng(0))
     assert side.value == 0.5
     assert side.control == 0.0
-    assert (side.detail["seeds"], side.detail["worst"], side.detail["best"]) == (3, 0.0, 1.0)
-    assert side.detail["seed_sd"] == pytest.approx(0.5)
+    assert (side.numbers["seeds"], side.numbers["worst"], side.numbers["best"]) == (3, 0.0, 1.0)
+    assert side.numbers["seed_sd"] == pytest.approx(0.5)
 
 
 def test_thresholds_are_chosen_by_micro_f1():

@@ -43,8 +43,8 @@ def planted(n=40, noise=0.1, dim=20, seed=0):
     return vectors, PairList("planted", terms, truth + rng.normal(0, noise, n))
 
 
-def one(findings, measure="utility.similarity", series=None):
-    return next(f for f in findings if f.measure == measure and f.detail.get("series") == series)
+def one(findings, measure="utility.similarity", series=""):
+    return next(f for f in findings if f.measure == measure and f.series == series)
 
 
 def test_cosines_by_hand():
@@ -65,7 +65,7 @@ def test_a_term_of_several_words_is_the_mean_of_those_that_have_vectors():
     found = pair_vectors(vectors_of("ab"), pairs_of(("a zz b", "a", 1))).cosines()
     assert found == pytest.approx([np.sqrt(0.5)])
     rows = pairs_of(("a zz b", "a", 1), ("a", "b", 2), ("b", "b", 3))
-    assert one(similarity(vectors_of("ab"), rows, np.random.default_rng(0))).detail["partial"] == 1
+    assert one(similarity(vectors_of("ab"), rows, np.random.default_rng(0))).numbers["partial"] == 1
 
 
 def test_paper_cs_protocol_takes_single_words_only():
@@ -121,12 +121,12 @@ def test_every_number_is_reported():
         "left_out",
         "random",
     )
-    assert [found.detail[name] for name in names] == [6, 6, 4, 5, 1, 0, 5, 1, 0]
+    assert [found.numbers[name] for name in names] == [6, 6, 4, 5, 1, 0, 5, 1, 0]
     task = SimilarityTask("clinicalnlp", frequencies=dict.fromkeys("abcdz", 20))
     pairs = pairs_of(*rows, ("d", "z", 1))
     random = one(similarity(vectors_of("abcd"), pairs, np.random.default_rng(0), task))
     assert [
-        random.detail[name] for name in ("asked", "covered", "scored", "left_out", "random")
+        random.numbers[name] for name in ("asked", "covered", "scored", "left_out", "random")
     ] == [4, 3, 4, 0, 1]
 
 
@@ -141,16 +141,16 @@ def test_a_pair_of_a_term_with_itself_is_counted_for_the_control_keeps_it():
             vectors, PairList("x", rows, np.append(pairs.scores, [3, 3])), np.random.default_rng(0)
         )
     )
-    assert found.detail["identical"] == 2
+    assert found.numbers["identical"] == 2
     assert found.control > 0.2
 
 
 def test_chance_lies_within_its_permutation_interval_and_the_value_outside():
     vectors, pairs = planted()
     found = one(similarity(vectors, pairs, np.random.default_rng(1)))
-    assert found.detail["chance_low"] < 0 < found.detail["chance_high"] < found.value
+    assert found.numbers["chance_low"] < 0 < found.numbers["chance_high"] < found.value
     # 95 % of a correlation of 40 unrelated pairs: about 1.96 / sqrt(39)
-    assert found.detail["chance_high"] == pytest.approx(1.96 / np.sqrt(39), abs=0.05)
+    assert found.numbers["chance_high"] == pytest.approx(1.96 / np.sqrt(39), abs=0.05)
 
 
 def test_the_control_deals_vectors_out_in_both_spaces_and_keeps_the_coverage():
@@ -168,7 +168,7 @@ def test_the_control_deals_vectors_out_in_both_spaces_and_keeps_the_coverage():
         series="all pairs",
     )
     assert found.n == 40
-    assert found.detail["by_subwords"] == 20
+    assert found.numbers["by_subwords"] == 20
     assert abs(found.control) < 0.1 < found.low
 
 
@@ -186,7 +186,7 @@ def test_subwords_are_counted_and_the_figure_without_them_stands_beside():
     found = similarity(
         vectors_of("abc"), pairs, np.random.default_rng(0), SimilarityTask(subwords=fast)
     )
-    assert one(found, series="all pairs").detail["by_subwords"] == 1
+    assert one(found, series="all pairs").numbers["by_subwords"] == 1
     assert one(found, series="all pairs").n == 4
     assert one(found, series="pairs that need no subwords").n == 3
 
@@ -217,11 +217,11 @@ def test_scores_that_have_nothing_to_do_with_the_vectors_are_no_evidence():
         found = one(similarity(vectors, random, rng, SimilarityTask(draws=300)))
         if found.value is None:
             said += 1
-            assert found.detail["why"].startswith("no evidence") and (found.low, found.high) == (
+            assert found.why.startswith("no evidence") and (found.low, found.high) == (
                 None,
                 None,
             )
-            assert found.detail["correlation"] <= found.detail["chance_high"] and found.p > 0.05
+            assert found.numbers["correlation"] <= found.numbers["chance_high"] and found.p > 0.05
     assert said >= 17  # of 20, 19 are expected
 
 
@@ -234,7 +234,7 @@ def test_missing_pairs_are_left_out_or_random_by_protocol():
         for task in (SimilarityTask(), random)
     ]
     assert [each.n for each in found] == [20, 40]
-    assert [each.detail["covered"] for each in found] == [20] * 2
+    assert [each.numbers["covered"] for each in found] == [20] * 2
     assert found[0].value > found[1].value
 
 
@@ -284,7 +284,7 @@ def test_pairs_are_chosen_by_counts_in_the_real_text():
 def test_what_cannot_be_correlated_says_why(rows, why):
     found = one(similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0)))
     assert found.value is None
-    assert why in found.detail["why"]
+    assert why in found.why
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_command(files, capsys):
     )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["findings"][0]["detail"]["covered"] == 40
+    assert said["findings"][0]["numbers"]["covered"] == 40
     assert said["seed"] == 3
     assert main(arguments) == 0
     out = capsys.readouterr().out
@@ -319,7 +319,7 @@ def test_command_of_paper_c_needs_counts(files, capsys):
     more = ["--protocol", "clinicalnlp", "--notes", str(files / "notes.csv"), "--json", "-"]
     assert main([*arguments, *more]) == 0
     finding = json.loads(capsys.readouterr().out)["findings"][0]
-    assert finding["detail"]["asked"] == 1
+    assert finding["numbers"]["asked"] == 1
 
 
 @pytest.mark.real
@@ -355,9 +355,9 @@ def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
         == 0
     )
     found = json.loads(capsys.readouterr().out)["findings"][0]
-    assert found["detail"]["pairs"] == 566
-    assert 150 < found["detail"]["covered"] < 400
-    assert found["value"] > found["detail"]["chance_high"]
+    assert found["numbers"]["pairs"] == 566
+    assert 150 < found["numbers"]["covered"] < 400
+    assert found["value"] > found["numbers"]["chance_high"]
 
 
 def test_command_with_a_missing_list(files, capsys):

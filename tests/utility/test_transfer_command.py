@@ -53,7 +53,7 @@ def test_paired_by_id_and_unpaired(files, tmp_path, capsys):
     paired = findings([real, released, "--label", "label"], tmp_path / "a.json")
     assert paired["utility.transfer"]["value"] == 1.0
     unpaired = findings([real, other, "--label", "label", "--unpaired"], tmp_path / "b.json")
-    assert unpaired["utility.transfer"]["detail"]["of_ceiling"] > 0.8
+    assert unpaired["utility.transfer"]["scores"]["of_ceiling"] > 0.8
     assert (
         main(["evaluate", "transfer", real, released, "--model", "lr", "--set", "quiet=true"]) == 0
     )

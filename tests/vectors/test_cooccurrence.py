@@ -70,11 +70,6 @@ def test_batches_and_workers_change_no_bit(workers):
     assert counted(notes, window=10, workers=workers, batches=20) == counted(notes, window=10)
 
 
-def test_windows_do_not_cross_notes():
-    assert counted([[0], [1], [], [2]], window=5) == {}
-    assert counted([], window=5) == {}
-
-
 def test_the_largest_ids_do_not_collide():
     top = 2**31 - 1
     found = counted([[top, 0, top - 1]], window=1)

@@ -40,18 +40,6 @@ def test_vectors_are_made_and_marked_secret(notes, tmp_path, capfd):
     assert sorted(item.name for item in tmp_path.iterdir()) == ["notes.csv", "v"]
 
 
-def test_the_seed_makes_them_again(notes, tmp_path):
-    for name in ("one", "two"):
-        assert (
-            run(notes, "-o", tmp_path / name, "--seed", 4, "--dim", 8, "--workers", 1, "--quiet")
-            == 0
-        )
-    one = load_vectors(tmp_path / "one")
-    two = load_vectors(tmp_path / "two")
-    assert one.matrix.tobytes() == two.matrix.tobytes()
-    assert one.meta["seed"] == 4
-
-
 def test_without_a_seed_one_is_drawn_and_kept(notes, tmp_path, capfd):
     assert run(notes, "-o", tmp_path / "v", "--dim", 4) == 0
     assert f"seed {load_vectors(tmp_path / 'v').meta['seed']} " in capfd.readouterr().err

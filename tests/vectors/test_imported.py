@@ -25,7 +25,6 @@ from clinveil.vectors import (
 from clinveil.vectors.imported import FEWEST_WORDS
 
 WORDS = ["w" + chr(97 + i // 26) + chr(97 + i % 26) for i in range(60)]
-SMALL = {"dim": 8, "epochs": 2, "window": 3}
 
 
 def notes_of(seed: int, n: int = 80, words: list[str] = WORDS):

@@ -153,15 +153,6 @@ def test_words_in_a_file_are_those_of_the_array(tmp_path):
         assert ids[8:20].size == 0
 
 
-def test_samples_are_drawn_by_counts_to_the_three_quarters():
-    counts = np.array([1000, 50, 50, 3, 1, 1])
-    cumulative, guide = room._samples(counts)
-    for draw in np.random.default_rng(0).random(2_000):
-        word = int(guide[int(draw * len(guide))])
-        assert word <= np.searchsorted(cumulative, draw)  # so the search finds it, going up
-    np.testing.assert_allclose(np.diff(cumulative, prepend=0), counts**0.75 / (counts**0.75).sum())
-
-
 def test_training_that_runs_away_begins_again_and_then_is_refused(notes, monkeypatch):
     monkeypatch.setattr(room, "UNSEEN", 10**9)
     monkeypatch.setattr(room, "_MOST_CENTRES", 64)

@@ -61,24 +61,6 @@ def test_a_word_of_which_no_n_gram_was_seen_has_no_vector():
     assert empty.vector("") is None
 
 
-def test_trained_subwords_give_known_words_the_vectors_of_fasttexts_own_rule(tmp_path):
-    """For a word whose n-grams were all trained, gensim's rule for unknown words gives the same."""
-    from gensim.models import FastText
-
-    model = FastText(
-        [["cardiology", "cardiopathy", "neurology"] * 20] * 20,
-        vector_size=8,
-        min_count=1,
-        bucket=5000,
-    )
-    ours = algorithm.FastText().subwords(model).vector("cardiology")
-    rows = [hashed(gram) % 5000 for gram in n_grams("cardiology", 3, 6)]
-    assert np.allclose(ours, model.wv.vectors_ngrams[rows].mean(axis=0), atol=1e-6)
-    assert sorted(set(rows)) == sorted(
-        set(model.wv.buckets_word[model.wv.key_to_index["cardiology"]].tolist())
-    )
-
-
 @pytest.fixture(scope="module")
 def gensims():
     from gensim.models import FastText

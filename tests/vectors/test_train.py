@@ -4,7 +4,6 @@ token.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -16,10 +15,8 @@ from clinveil.cli import main
 from clinveil.core import InputError, at_most_cores
 from clinveil.corpus import memory_corpus
 from clinveil.vectors import VectorSettings, token_lines, train
-from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.algorithms import cbow as room
 from clinveil.vectors.sentences import whole_note
-from clinveil.vectors.training import algorithm_of
 
 SMALL = VectorSettings(dim=16, epochs=3)
 ONE_PASS = VectorSettings(algorithm="cbow", dim=2, epochs=1, window=1)
@@ -67,50 +64,6 @@ def cosine(vectors, one, two):
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-@pytest.mark.parametrize("algorithm", ["cbow", "skipgram", "fasttext"])
-def test_planted_synonyms_come_near(algorithm, tmp_path):
-    texts = synonym_texts()
-    kind = VectorSettings(algorithm=algorithm, dim=20, epochs=40)
-    vectors = train(corpus_of(texts), kind, seed=3, workers=1, scratch=tmp_path)
-    for one, two, other in (
-        ("dyspnea", "breathlessness", "itching"),
-        ("pruritus", "itching", "dyspnea"),
-    ):
-        assert cosine(vectors, one, two) > cosine(vectors, one, other) + 0.3
-        assert cosine(vectors, one, two) > cosine(vectors, two, other) + 0.3
-
-
-def test_the_table_is_the_one_of_the_counts(tmp_path):
-    texts = ["pain pain fever", "pain fever rash", None, "rash pain"]
-    how = VectorSettings(algorithm="cbow", dim=4, min_count=2)
-    vectors = train(corpus_of(texts), how, seed=1, workers=4, scratch=tmp_path)
-    assert list(vectors.words) == ["pain", "fever", "rash"]
-    assert vectors.counts.tolist() == [4, 2, 2]
-    assert vectors.patients.tolist() == [3, 2, 2]
-    assert vectors.n_patients == 3
-    assert vectors.matrix.shape == (3, 4)
-    assert vectors.matrix.dtype == np.float32
-    assert vectors.meta["n_notes"] == 3
-    assert vectors.meta["workers"] == 1  # too few notes for four
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("texts", "min_count"), [([], 1), (["", None, "12"], 1), (["pain"], 1), (["pain fever"], 2)]
-)
-def test_fewer_than_two_words_are_refused(texts, min_count, tmp_path):
-    with pytest.raises(InputError, match="two") as caught:
-        train(
-            corpus_of(texts),
-            VectorSettings(dim=4, min_count=min_count),
-            seed=1,
-            workers=1,
-            scratch=tmp_path,
-        )
-    assert "pain" not in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
-
-
 SCRIPT = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -141,15 +94,6 @@ def test_one_worker_is_the_same_to_the_bit_in_any_process(tmp_path):
     assert first == again
     assert all(line.startswith("bitwise ") for line in first[:-1])
     assert len(set(first[:-1])) == 6  # another seed or algorithm, other bits
-
-
-def test_a_seed_may_be_of_any_size(tmp_path):
-    tables = [
-        train(corpus_of(synonym_texts(40)), SMALL, seed=seed, workers=1, scratch=tmp_path)
-        for seed in (2**70 + 1, 2**70 + 1, 1)
-    ]
-    digests = [hashlib.sha256(table.matrix.tobytes()).hexdigest() for table in tables]
-    assert digests[0] == digests[1] != digests[2]
 
 
 def trained_counts(monkeypatch):
@@ -239,26 +183,6 @@ def test_the_file_of_words_goes_when_training_fails(algorithm, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_training_says_nothing_and_reports_its_passes(tmp_path, capfd):
-    passes = []
-    train(
-        corpus_of(synonym_texts(50)),
-        SMALL,
-        seed=1,
-        workers=1,
-        scratch=tmp_path,
-        on_epoch=lambda done, epochs: passes.append((done, epochs)),
-    )
-    assert passes == [(1, 3), (2, 3), (3, 3)]
-    assert capfd.readouterr() == ("", "")
-
-
-def test_odd_unicode_words_are_trained(tmp_path):
-    texts = ["жар боль", "josé\u00a0café\u2028naïve", "中文 боль", "a\u0085b"] * 30
-    vectors = train(corpus_of(texts), VectorSettings(dim=4), seed=1, workers=1, scratch=tmp_path)
-    assert set(vectors.words) == {"жар", "боль", "josé", "café", "naïve", "中文", "a", "b"}
-
-
 def test_token_lines_keep_case_numbers_and_placeholders_and_stop_at_line_ends():
     text = "Pain : 0 of <unk>\n\n<deidentified> has pain ."
     assert token_lines(text) == [
@@ -287,14 +211,6 @@ def test_glove_of_lines_is_refused(tmp_path):
         train(
             corpus_of(synonym_texts(5)), how, seed=1, workers=1, scratch=tmp_path, split=token_lines
         )
-
-
-def test_the_algorithms_are_found_by_name():
-    assert algorithms.names() == ("cbow", "skipgram", "fasttext", "glove")
-    assert algorithm_of(
-        VectorSettings(algorithm="glove", glove_variant="single", dim=9)
-    ) == algorithms.get("glove")(variant="single", dim=9, window=40)
-    assert algorithm_of(VectorSettings(window=3)) == algorithms.get("skipgram")(window=3)
 
 
 @pytest.mark.parametrize("algorithm", ["cbow", "fasttext"])

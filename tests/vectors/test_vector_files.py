@@ -68,12 +68,6 @@ def test_word2vec_files_hold_words_and_numbers(tmp_path, name):
     assert (back.counts, back.patients, back.n_patients) == (None, None, None)
 
 
-def test_imported_vectors_survive_a_folder(tmp_path):
-    save_vectors(Vectors(WORDS, MATRIX), tmp_path / "v")
-    back = load_vectors(tmp_path / "v")
-    assert (back.counts, back.patients, back.n_patients) == (None, None, None)
-
-
 NAMES = st.text(
     st.characters(exclude_characters=" \n", exclude_categories=["Cs"]), min_size=1, max_size=6
 )
@@ -159,12 +153,6 @@ BROKEN_TEXT = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN_TEXT)
-def test_broken_text_is_refused_with_name_and_row(case, tmp_path):
-    data, match = BROKEN_TEXT[case]
-    refused(tmp_path / "odd.vec", data, match)
-
-
 ROW = np.array([1, 2], "<f4").tobytes()
 BROKEN_BINARY = {
     "empty": (b"", "does not begin"),
@@ -184,17 +172,17 @@ BROKEN_BINARY = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN_BINARY)
-def test_broken_binary_is_refused_with_name_and_row(case, tmp_path):
-    data, match = BROKEN_BINARY[case]
-    refused(tmp_path / "odd.bin", data, match)
+BROKEN = {("odd.vec", case): given for case, given in BROKEN_TEXT.items()}
+BROKEN |= {("odd.bin", case): given for case, given in BROKEN_BINARY.items()}
 
 
-def refused(path, data, match):
-    path.write_bytes(data)
+@pytest.mark.parametrize(("name", "case"), BROKEN)
+def test_a_broken_file_is_refused_with_name_and_row(name, case, tmp_path):
+    data, match = BROKEN[name, case]
+    (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=match) as caught:
-        load_vectors(path)
-    assert str(caught.value).startswith(f"{path.name}: ")
+        load_vectors(tmp_path / name)
+    assert str(caught.value).startswith(f"{name}: ")
     assert "\n" not in str(caught.value)
     assert "secretword" not in str(caught.value)
     assert caught.value.exit_code == 3

@@ -22,8 +22,7 @@ from clinveil.api.frames import ONE_TEXT, NoteRoles, arrow, path_of
 from clinveil.api.inputs import as_function, documentation
 from clinveil.api.spans import given_spans
 from clinveil.core import Finding, InputError, InputWarning, NotesSettings, load_settings
-from clinveil.utility import Evaluation
-from clinveil.utility.evaluations import evaluations
+from clinveil.utility import EVALUATIONS, Evaluation
 
 NOTES = ("original", "released", "output", "notes")
 
@@ -40,7 +39,7 @@ def _run(
         k: (v,) if k in ("label", "model") and isinstance(v, str) else v
         for k, v in settings.items()
     }
-    kind = evaluations.get(name)
+    kind = EVALUATIONS.get(name)
     one = {"workers": 1} if "workers" in kind.declared() else {}  # a script needs no __main__ guard
     roles = {"notes": notes} if notes else {}
     how = load_settings(kind, {**roles, **one, **several})
@@ -99,9 +98,9 @@ def _pairs(pairs: Any) -> list[Any]:
 
 def __getattr__(name: str) -> Any:
     """Return a registered evaluation as a function."""
-    if name.startswith("_") or name not in evaluations:
+    if name.startswith("_") or name not in EVALUATIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    kind: type[Evaluation] = evaluations.get(name)
+    kind: type[Evaluation] = EVALUATIONS.get(name)
     required = [one for one, given in kind.inputs.items() if given.required]
     optional = [one for one in kind.inputs if one not in required]
     text = documentation(kind.help(), {one: given.help for one, given in kind.inputs.items()}, kind)
@@ -109,4 +108,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(evaluations.names())
+    return list(EVALUATIONS.names())

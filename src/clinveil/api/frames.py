@@ -309,7 +309,9 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
             polars, if already imported, otherwise Arrow.
 
     Returns:
-        A frame with the fields of `Finding` as columns, then all fields of `detail` as `detail_…`.
+        A frame with the fields of `Finding` as columns. Labels and remarks are joined to one text.
+        Fields with several parts have a column for each: `cell_…`, `scores_…`, `known_list_…` and
+        `numbers_…`.
 
     Raises:
         UsageError: an unknown library, or one that is not installed.
@@ -319,9 +321,13 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
             "not a list of findings", hint="pass outcome.findings, or the result of an attack"
         )
     rows = [finding.as_dict() for finding in findings]
-    more = sorted({key for row in rows for key in row["detail"]})
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
-    table |= {f"detail_{key}": _one_kind([row["detail"].get(key) for row in rows]) for key in more}
+    for name, separator in (("labels", ", "), ("remarks", " ")):
+        table[name] = [separator.join(row[name]) for row in rows]
+    for name in ("cell", "scores", "known_list", "numbers"):
+        parts = [row[name] or {} for row in rows]
+        for key in sorted({key for part in parts for key in part}):
+            table[f"{name}_{key}"] = _one_kind([part.get(key) for part in parts])
     typed = pa.table(
         {name: pa.array(values, type=_FIELDS.get(name)) for name, values in table.items()}
     )
@@ -344,7 +350,9 @@ _FIELDS = {
     **dict.fromkeys(
         ("better", "unit", "method", "p_is", "chance_is", "control_is", "control_kind"), pa.string()
     ),
-    **dict.fromkeys(("question", "source"), pa.string()),
+    **dict.fromkeys(("question", "source", "attack", "knowledge", "series"), pa.string()),
+    **dict.fromkeys(("tested_on", "why", "warning", "sample"), pa.string()),
+    "gated": pa.bool_(),
 }
 
 

@@ -1,4 +1,3 @@
-from . import threats as threats
 from .attack import Attack as Attack
 from .attack import Context as Context
 from .attack import attacks as attacks
@@ -41,7 +40,10 @@ from .models.membership import model_of_text as model_of_text
 from .models.membership import written as written
 from .text._full_names import FullNameIndex as FullNameIndex
 from .text._full_names import own_names as own_names
+from .text._own_copies import CopiedPatients as CopiedPatients
+from .text.copies import PHRASE as PHRASE
 from .text.copies import copies as copies
+from .text.copies import scan_copies as scan_copies
 from .text.inference import Inference as Inference
 from .text.linkage import OWN as OWN
 from .text.linkage import WITH as WITH
@@ -53,6 +55,7 @@ from .text.linkage.sides import LinkageSides as LinkageSides
 from .text.linkage.sides import Own as Own
 from .text.uniqueness import kept_columns as kept_columns
 from .threats import GATED as GATED
+from .threats import KNOWN as KNOWN
 from .threats import LABELS as LABELS
 from .threats import TARGETS as TARGETS
 from .threats import AdversaryRow as AdversaryRow
@@ -61,8 +64,9 @@ from .threats import Target as Target
 from .threats import above_chance as above_chance
 from .threats import adversary_table as adversary_table
 from .threats import gated_only as gated_only
-from .threats import method_of as method_of
+from .threats import holding_of as holding_of
 from .threats import not_applicable as not_applicable
+from .threats import target_of as target_of
 from .vectors._groups import COUNTED as COUNTED
 from .vectors._groups import SWAPPED as SWAPPED
 from .vectors._groups import Groups as Groups

@@ -218,7 +218,7 @@ class Adversary(Settings):
         return all(available.get(need, True) for need in self.knowledge)
 
 
-adversaries: Members[type[Adversary]] = Members(
+ADVERSARIES: Members[type[Adversary]] = Members(
     "adversary",
     {
         "bigram": "clinveil.attacks.adversaries.bigram:Bigram",

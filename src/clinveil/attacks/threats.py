@@ -7,14 +7,14 @@ that they can run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
-from clinveil.core import Finding
-from clinveil.stats import unmeasured
+from clinveil.core import Cell, Finding
+from clinveil.stats import MeasureSpec
 
-Holding = Literal["recipient", "shadow", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"]
+Holding = Literal["recipient", "shadow", "pairs-20", "pairs-200", "stolen-vectors"]
 Target = Literal[
     "names",
     "planted names",
@@ -36,28 +36,23 @@ LABELS: Mapping[Holding, str] = {
     "pairs-20": "Recipient with 20 known pairs",
     "pairs-200": "Recipient with 200 known pairs",
     "stolen-vectors": "Attacker with the vault's vectors (upper bound)",
-    "stolen-vault": "Attacker with the whole vault",
 }
 HOLDINGS: tuple[Holding, ...] = tuple(LABELS)
 GATED: frozenset[Holding] = frozenset({"recipient", "shadow", "pairs-20"})
 """Adversaries that gates judge; 200 known pairs and stolen vectors are only reported."""
-EVERYTHING = (
-    "Not measured: the key replays every draw, so an attacker with the whole vault recovers"
-    " everything."
-)
-
 _RECIPIENTS: tuple[Holding, ...] = ("recipient", "shadow", "pairs-20", "pairs-200")
 _INCLUDED: Mapping[Holding, tuple[Holding, ...]] = {
     **{holding: _RECIPIENTS[: number + 1] for number, holding in enumerate(_RECIPIENTS)},
     "stolen-vectors": ("recipient", "shadow", "stolen-vectors"),
 }
 _WORDS: tuple[Target, ...] = ("names", "planted names", "words", "rare words")
-_LINKS: tuple[Target, ...] = (
-    "note by ten words",
-    "note by the patient's other notes",
-    "note by its whole text",
-    "note by public knowledge",
-)
+KNOWN: Mapping[Target, str] = {
+    "note by ten words": "10 words in a row",
+    "note by the patient's other notes": "the patient's other notes",
+    "note by its whole text": "whole texts",
+    "note by public knowledge": "public texts",
+}
+"""What an attacker knows who links notes."""
 _NO_MODEL = "does not apply, because no model is trained on the notes"
 _ONE_SOURCE = "does not apply, because each released note is the protected form of one source note"
 _AS_THEY_ARE = "does not apply, because words other than identifiers are released unchanged"
@@ -70,7 +65,7 @@ _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
     "deidentified": {**dict.fromkeys(_WORDS, _AS_THEY_ARE), **_WORD_BY_WORD},
     "synthetic": {
         **dict.fromkeys(("names", "words", "rare words"), _NO_SOURCE),
-        **dict.fromkeys(_LINKS, _NO_NOTE),
+        **dict.fromkeys(KNOWN, _NO_NOTE),
         "kept columns": "does not apply, because no column is copied from the source",
     },
 }
@@ -79,16 +74,23 @@ _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
 def tagged(
     finding: Finding, holding: Holding, target: Target, *, gated: bool | None = None
 ) -> Finding:
-    """Return the finding with its cell of the adversary table recorded in the detail.
+    """Return the finding with its cell of the adversary table.
 
     Args:
         gated: whether a gate judges it; by default, whether gates judge this adversary.
     """
     is_gated = holding in GATED if gated is None else gated
-    return replace(
-        finding,
-        detail={**finding.detail, "adversary": holding, "target": target, "gated": is_gated},
-    )
+    return replace(finding, cell=Cell(holding, target), gated=is_gated)
+
+
+def target_of(finding: Finding) -> str:
+    """Return the target of a finding of the adversary table; "" for other findings."""
+    return finding.cell.target if finding.cell else ""
+
+
+def holding_of(finding: Finding) -> str:
+    """Return what the attacker of a finding of the adversary table holds; "" for other findings."""
+    return finding.cell.holding if finding.cell else ""
 
 
 def gated_only(
@@ -99,115 +101,79 @@ def gated_only(
     Findings on targets that do not apply to this kind of release lose their cell of the adversary
     table.
     """
-    cell = ("adversary", "target", "gated")
     result = []
     for finding in findings:
-        detail = finding.detail
-        if detail.get("target") in _NOT_APPLICABLE[kind]:
-            detail = {key: value for key, value in detail.items() if key not in cell}
-        elif "gated" in detail:
-            detail = {**detail, "gated": detail["gated"] and detail["target"] in targets}
-        result.append(replace(finding, detail=detail))
+        target = target_of(finding)
+        is_applicable = target not in _NOT_APPLICABLE[kind]
+        cell = finding.cell if is_applicable else None
+        gated = is_applicable and finding.gated and target in targets
+        result.append(replace(finding, cell=cell, gated=gated))
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class AdversaryRow:
-    """One cell of the adversary table: the strongest attack that an adversary can run on a target.
+    """The strongest attack that an adversary can run on a target.
 
     Attributes:
-        adversary, target: the cell; `target` is None for the stolen vault, where nothing is left to
-            measure.
-        value, low, high, chance: of the strongest attack, as in `Finding`; None without a
-            measurement.
-        n, unit: number of cases. gated: whether a gate judges the cell.
-        attack: the adversary or matcher of the strongest attack. by: the weakest adversary that can
-            run it.
-        why: the reason for a missing value. finding: the finding of the strongest attack; None
-            without a value.
+        cell: the adversary and the target. finding: of the strongest attack; one without a value if
+            none was measured.
+        gated: whether a gate judges it.
     """
 
-    adversary: Holding
-    target: Target | None
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    chance: float | None = None
-    n: int = 0
-    unit: str = ""
+    cell: Cell
+    finding: Finding
     gated: bool = False
-    attack: str = ""
-    by: Holding | None = None
-    why: str = ""
-    finding: Finding | None = field(default=None, repr=False, compare=False)
 
     @property
     def label(self) -> str:
         """Return the name of the adversary."""
-        return LABELS[self.adversary]
+        return LABELS[cast(Holding, self.cell.holding)]
+
+    @property
+    def by(self) -> str:
+        """Return the weakest adversary that can run the attack; "" without a value."""
+        return "" if self.finding.value is None else holding_of(self.finding)
+
+    @property
+    def attack(self) -> str:
+        """Return the name of the attack; "" without a value."""
+        return "" if self.finding.value is None else self.finding.attack or self.finding.measure
 
 
-def adversary_table(findings: Iterable[Finding]) -> list[AdversaryRow]:
-    """Return the table of all tagged findings, sorted by adversary and target; the last row is the
-    stolen vault.
-    """
-    cells: dict[tuple[Holding, Target], list[Finding]] = {}
+def adversary_table(findings: Iterable[Finding]) -> dict[Cell, AdversaryRow]:
+    """Return the strongest attack of each cell with a finding, sorted by adversary and target."""
+    by_cell: dict[Cell, list[Finding]] = {}
     for finding in findings:
-        place = finding.detail.get("adversary"), finding.detail.get("target")
-        if place[0] in LABELS and place[1] in TARGETS:
-            cells.setdefault(cast(tuple[Holding, Target], place), []).append(finding)
-    return [*_rows(cells), AdversaryRow("stolen-vault", None, None, why=EVERYTHING)]
-
-
-def _rows(cells: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[AdversaryRow]:
-    present = [holding for holding in _INCLUDED if any(one == holding for one, _ in cells)]
-    for holding in present:
+        if finding.cell is not None:
+            by_cell.setdefault(finding.cell, []).append(finding)
+    table = {}
+    for holding in _INCLUDED:
+        if not any(cell.holding == holding for cell in by_cell):
+            continue
         for target in TARGETS:
             candidates = [
                 finding
                 for weaker in _INCLUDED[holding]
-                for finding in cells.get((weaker, target), ())
+                for finding in by_cell.get(Cell(weaker, target), ())
             ]
             if candidates:
-                yield _row(holding, target, candidates)
+                cell = Cell(holding, target)
+                table[cell] = _row(cell, candidates)
+    return table
 
 
-def _row(holding: Holding, target: Target, candidates: list[Finding]) -> AdversaryRow:
+def _row(cell: Cell, candidates: list[Finding]) -> AdversaryRow:
     measured = [finding for finding in candidates if finding.value is not None]
     if not measured:
-        last = candidates[-1]
-        return AdversaryRow(
-            holding, target, None, n=last.n, unit=last.unit, why=str(last.detail["why"])
-        )
-    top = max(measured, key=above_chance)
-    gated = holding in GATED and bool(top.detail.get("gated"))
-    by = cast(Holding, top.detail["adversary"])
-    return AdversaryRow(
-        holding,
-        target,
-        top.value,
-        top.low,
-        top.high,
-        top.chance,
-        top.n,
-        top.unit,
-        gated,
-        attack=method_of(top) or top.measure,
-        by=by,
-        finding=top,
-    )
+        return AdversaryRow(cell, candidates[-1])
+    strongest = max(measured, key=above_chance)
+    return AdversaryRow(cell, strongest, cell.holding in GATED and strongest.gated)
 
 
 def above_chance(finding: Finding) -> float:
     """Return success less chance; -2 without a value."""
     return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)
-
-
-def method_of(finding: Finding) -> str:
-    """Return the name of the attack among those of its measure; "" where there is one attack
-    only.
-    """
-    return str(finding.detail.get("reader") or finding.detail.get("attacker") or "")
 
 
 def not_applicable(kind: str) -> list[Finding]:
@@ -225,7 +191,7 @@ def not_applicable(kind: str) -> list[Finding]:
     ]
     if kind in ("deidentified", "synthetic"):
         pairs.append(("stolen-vectors", "words", _NO_VECTORS))
+    spec = MeasureSpec(measure="attack.not_applicable")
     return [
-        tagged(unmeasured("attack.not_applicable", why), holding, target, gated=False)
-        for holding, target, why in pairs
+        tagged(spec.missing(why), holding, target, gated=False) for holding, target, why in pairs
     ]

@@ -1,4 +1,3 @@
-from . import kernel as kernel
 from .apply import ObfuscatedBatch as ObfuscatedBatch
 from .apply import WordObfuscator as WordObfuscator
 from .build import build_channel as build_channel

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clinveil.core import Finding, write_findings
-from clinveil.report import NONE, remarks, row, terse
+from clinveil.report import NONE, row, terse
 
 if TYPE_CHECKING:
     pass
@@ -68,9 +68,7 @@ def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
     """Yield each remark once, with the measures that it is about."""
     seen: dict[tuple[str, str], dict[str, None]] = {}
     for finding in findings:
-        name = ", ".join(
-            part for part in (_name(finding), str(finding.detail.get("series", ""))) if part
-        )
+        name = ", ".join(filter(None, (_name(finding), finding.series)))
         for kind, text, named in _texts(finding):
             if text:
                 seen.setdefault((kind, text), {}).update({name: None} if named else {})
@@ -86,12 +84,11 @@ def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
 
 def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
     """Yield the kind of each remark on a finding, its text, and whether the measure is named."""
-    notes = remarks(finding)
     yield "asks", finding.question, True
-    yield "beware", notes.get("warning", ""), True
-    yield "code", notes.get("code", ""), True
-    yield ("not measured" if finding.value is None else "note"), notes.get("why", ""), False
-    yield "not checked", notes.get("not_checked", ""), False
+    yield "beware", finding.warning, True
+    for remark in finding.remarks:
+        yield "note", remark, True
+    yield ("not measured" if finding.value is None else "note"), finding.why, False
     yield "chance", finding.chance_is, False
     yield (
         "positive control" if finding.control_kind == "positive" else "control",

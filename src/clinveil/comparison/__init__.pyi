@@ -1,4 +1,4 @@
-from .results import Comparison as Comparison
 from .run import compare_releases as compare_releases
 from .settings import CompareSettings as CompareSettings
+from .table import Comparison as Comparison
 from .table import table_of as table_of

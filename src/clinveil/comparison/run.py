@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinveil.comparison.results import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.comparison.settings import Candidate, CompareSettings, candidates
-from clinveil.comparison.table import write_outputs
+from clinveil.comparison.table import (
+    FINDINGS,
+    PAGE,
+    TABLE,
+    Comparison,
+    MeasuredRelease,
+    write_outputs,
+)
 from clinveil.core import (
     FolderKind,
     InputError,
@@ -33,8 +39,7 @@ from clinveil.core import (
 )
 from clinveil.corpus import Corpus, open_corpus, open_text, rows
 from clinveil.phi import patients_of
-from clinveil.releases import Outcome, dry_run, release
-from clinveil.releases.kinds import producers
+from clinveil.releases import PRODUCERS, Outcome, dry_run, release
 from clinveil.utility import read_pairs
 from clinveil.vectors import VectorSettings
 
@@ -244,7 +249,7 @@ def _training(candidate: Candidate) -> str:
     """
     settings = candidate.settings
     vectors = candidate.settings.vectors
-    if VectorSettings not in producers.get(settings.kind).settings or vectors.more_text:
+    if VectorSettings not in PRODUCERS.get(settings.kind).settings or vectors.more_text:
         return ""
     trained = [vectors.record(), settings.identifiers.record(), settings.phi]
     return json.dumps(trained, sort_keys=True)

@@ -18,9 +18,8 @@ from clinveil.core import (
     load_settings,
     setting,
 )
-from clinveil.releases import ReleaseSettings
-from clinveil.releases.kinds import producers
-from clinveil.utility.classifiers import classifiers
+from clinveil.releases import PRODUCERS, ReleaseSettings
+from clinveil.utility import CLASSIFIERS
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "obfuscated": ("kind=obfuscated",),
@@ -53,14 +52,14 @@ class CompareSettings(Settings):
     pairs: tuple[Path, ...] = setting(
         (), "Word pairs with human similarity scores; repeatable.", secret="path"
     )
-    kind: tuple[str, ...] = setting((), "Compare only these kinds; repeatable.", members=producers)
+    kind: tuple[str, ...] = setting((), "Compare only these kinds; repeatable.", members=PRODUCERS)
     public: Path | None = setting(
         None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1.", secret="path"
     )
     known: Path | None = setting(
         None, "Public texts about the patients, for linkage.", secret="path"
     )
-    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=classifiers)
+    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=CLASSIFIERS)
     workers: int = WORKERS
     seed: int = setting(1, "Public seed of all draws.", ge=0, le=2**31 - 1)
     force: bool = FORCE
@@ -76,7 +75,7 @@ class CompareSettings(Settings):
         if not self.model:
             raise UsageError(
                 "no classifier selected",
-                hint="pass --set model=NAME, of " + ", ".join(classifiers.names()),
+                hint="pass --set model=NAME, of " + ", ".join(CLASSIFIERS.names()),
             )
 
 

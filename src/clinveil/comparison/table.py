@@ -1,22 +1,85 @@
-"""The table of a comparison: a row for each release, a column for each measure, and its page."""
+"""Results of a comparison, and their table: a row for each release, a column for each measure."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
-from clinveil.attacks import AdversaryRow, Holding, Target, above_chance, adversary_table
-from clinveil.comparison.results import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
-from clinveil.core import Finding, private_text, write_findings
+from clinveil.attacks import AdversaryRow, Holding, Target, above_chance, adversary_table, target_of
+from clinveil.comparison.settings import CompareSettings
+from clinveil.core import Cell, Finding, private_text, write_findings
 from clinveil.report import NONE, bare, environment
+
+TABLE = "table.md"
+FINDINGS = "findings.json"
+PAGE = "compare.html"
+
+
+@dataclass(frozen=True)
+class MeasuredRelease:
+    """What was measured of one release.
+
+    Attributes:
+        name, kind: of the release. findings: all of its findings. seconds: wall time.
+        distinct: different words in the released notes.
+        gates: how many gates had each outcome. failed: names of failed gates, without the test
+            seed's.
+        why: the reason where the release could not be made; then there are no findings.
+    """
+
+    name: str
+    kind: str
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+    seconds: float = 0.0
+    distinct: int = 0
+    gates: Mapping[str, int] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**vars(self), "findings": [finding.as_dict() for finding in self.findings]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredRelease:
+        """The result of `as_dict`. Raises TypeError, ValueError or KeyError for anything else."""
+        return cls(
+            name=data["name"],
+            kind=data["kind"],
+            findings=tuple(Finding.from_dict(item) for item in data["findings"]),
+            seconds=data["seconds"],
+            distinct=data["distinct"],
+            gates=data["gates"],
+            failed=tuple(data["failed"]),
+            why=data["why"],
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of `clinveil compare`.
+
+    Attributes:
+        settings: what was compared how. n_notes, n_patients: of the notes. releases: one for each
+            row of the table.
+        folder: where table, page and findings are; all of it is secret.
+    """
+
+    settings: CompareSettings
+    n_notes: int
+    n_patients: int
+    releases: tuple[MeasuredRelease, ...]
+    folder: Path
+
 
 SAME = "="
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
@@ -105,7 +168,7 @@ def table_of(comparison: Comparison) -> ComparisonTable:
 def utility_of(release: MeasuredRelease, measure: str, model: str = "") -> Finding | None:
     """Return the finding of a utility task, of one classifier where it has several."""
     found = (f for f in release.findings if f.measure == measure)
-    return next((f for f in found if not model or f.detail.get("model", model) == model), None)
+    return next((f for f in found if not model or model in f.labels or f.scores is None), None)
 
 
 def _columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
@@ -218,22 +281,18 @@ def _of_real(release: MeasuredRelease, measure: str, model: str) -> ComparisonCe
     if finding is None:
         return ComparisonCell(NONE, "the released notes have no label")
     if finding.value is None:
-        return ComparisonCell(NONE, str(finding.detail["why"]))
-    detail = finding.detail
-    low = _number(detail.get("of_ceiling_low"))
-    high = _number(detail.get("of_ceiling_high"))
-    return ComparisonCell(_interval(_number(detail["of_ceiling"]), low, high))
+        return ComparisonCell(NONE, finding.why)
+    scores = finding.scores
+    assert scores is not None
+    ends = (scores.of_ceiling_low, scores.of_ceiling_high)
+    return ComparisonCell(_interval(scores.of_ceiling, *ends))
 
 
 def _of_gap(release: MeasuredRelease, measure: str) -> ComparisonCell:
     finding = utility_of(release, measure)
     if finding is None or finding.value is None:
-        return ComparisonCell(NONE, "" if finding is None else str(finding.detail["why"]))
+        return ComparisonCell(NONE, "" if finding is None else finding.why)
     return ComparisonCell(_interval(finding.value, finding.low, finding.high))
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _interval(value: float | None, low: float | None, high: float | None) -> str:
@@ -250,12 +309,12 @@ def _risk_column(
     """Return a column of the strongest attack of each adversary on some targets."""
 
     def cell(release: MeasuredRelease) -> ComparisonCell:
-        attacks = adversary_table(release.findings)
-        target_of = {targets: _strongest_target(attacks, cells, targets) for _, targets in cells}
-        chosen = {(row.adversary, row.target): row for row in attacks if row.target is not None}
-        rows = [chosen.get((holding, target_of[targets])) for holding, targets in cells]
+        table = adversary_table(release.findings)
+        target_of = {targets: _strongest_target(table, cells, targets) for _, targets in cells}
+        rows = [table.get(Cell(holding, target_of[targets])) for holding, targets in cells]
         texts = [_risk(row) for row in rows]
-        why = next((row.why for row in rows if row is not None and row.why), "")
+        missing = [row.finding for row in rows if row is not None and row.finding.value is None]
+        why = missing[0].why if missing else ""
         return (
             ComparisonCell(" / ".join(texts)) if {*texts} != {NONE} else ComparisonCell(NONE, why)
         )
@@ -264,53 +323,51 @@ def _risk_column(
 
 
 def _strongest_target(
-    attacks: Sequence[AdversaryRow],
+    table: Mapping[Cell, AdversaryRow],
     cells: Sequence[tuple[Holding, Sequence[Target]]],
     targets: Sequence[Target],
 ) -> Target:
     """Return the target of a column on which its adversaries are furthest above chance: one for all
     of them.
     """
-    holdings = {holding for holding, own in cells if own == targets}
-    tried = [row for row in attacks if row.adversary in holdings and row.target in targets]
-    top = max(
-        tried,
-        key=lambda row: -2.0 if row.finding is None else above_chance(row.finding),
-        default=None,
-    )
-    return targets[0] if top is None or top.target is None else top.target
+    tried = [
+        table[Cell(holding, target)]
+        for holding, targets_of in cells
+        for target in targets
+        if targets_of == targets and Cell(holding, target) in table
+    ]
+    top = max(tried, key=lambda row: above_chance(row.finding), default=None)
+    return targets[0] if top is None else cast(Target, top.cell.target)
 
 
 def _risk(row: AdversaryRow | None) -> str:
     """Return success and chance, or a mark for the figure of a weaker adversary."""
-    if row is None or row.value is None:
+    finding = None if row is None else row.finding
+    if row is None or finding is None or finding.value is None:
         return NONE
-    if row.by != row.adversary:
+    if row.by != row.cell.holding:
         return SAME
-    planted = "planted " if row.target == "planted names" else ""
-    return (
-        planted
-        + bare(row.value, "share")
-        + ("" if row.chance is None else f" ({bare(row.chance, 'share')})")
-    )
+    planted = "planted " if row.cell.target == "planted names" else ""
+    chance = "" if finding.chance is None else f" ({bare(finding.chance, 'share')})"
+    return f"{planted}{bare(finding.value, 'share')}{chance}"
 
 
 def _membership(release: MeasuredRelease) -> ComparisonCell:
-    rows = [row for row in adversary_table(release.findings) if row.target == "membership"]
-    row = next((row for row in rows if row.adversary == "recipient"), None)
-    if row is None or row.value is None:
-        return ComparisonCell(NONE, "" if row is None else row.why)
-    ends = "" if row.low is None or row.high is None else f", {row.low:.2f} to {row.high:.2f}"
-    return ComparisonCell(f"{row.value:.2f} ({row.chance:.1f}{ends})")
+    row = adversary_table(release.findings).get(Cell("recipient", "membership"))
+    if row is None or row.finding.value is None:
+        return ComparisonCell(NONE, "" if row is None else row.finding.why)
+    auc = row.finding
+    ends = "" if auc.low is None or auc.high is None else f", {auc.low:.2f} to {auc.high:.2f}"
+    return ComparisonCell(f"{auc.value:.2f} ({auc.chance:.1f}{ends})")
 
 
 def _copied(release: MeasuredRelease) -> ComparisonCell:
-    found = [finding for finding in release.findings if finding.detail.get("target") in COPIES]
+    found = [finding for finding in release.findings if target_of(finding) in COPIES]
     top = max(
         found, key=lambda finding: -1.0 if finding.value is None else finding.value, default=None
     )
     if top is None or top.value is None:
-        return ComparisonCell(NONE, "" if top is None else str(top.detail["why"]))
+        return ComparisonCell(NONE, "" if top is None else top.why)
     control = "" if top.control is None else f" ({bare(top.control, 'share')})"
     return ComparisonCell(bare(top.value, "share") + control)
 
@@ -324,12 +381,11 @@ def _lead(comparison: Comparison) -> str:
         found = (
             utility_of(measured, "utility.transfer", model) for measured in comparison.releases
         )
-        finding = next((f for f in found if f is not None and "ceiling" in f.detail), None)
-        if finding is not None:
-            detail = finding.detail
+        scores = next((f.scores for f in found if f is not None and f.scores is not None), None)
+        if scores is not None:
             lines.append(
-                f"Classifier {model}: macro-F1 {detail['ceiling']:.3f} on real notes (the ceiling),"
-                f" {detail['floor']:.3f} on words drawn at random per label (the floor)."
+                f"Classifier {model}: macro-F1 {scores.ceiling:.3f} on real notes (the ceiling),"
+                f" {scores.floor:.3f} on words drawn at random per label (the floor)."
             )
     return " ".join(lines)
 
@@ -352,7 +408,7 @@ def _findings(comparison: Comparison) -> Iterator[Finding]:
         findings = list(measured.findings)
         n_gates = sum(measured.gates.values())
         if measured.why:
-            findings.append(Finding("compare.release", None, 0, None, detail={"why": measured.why}))
+            findings.append(Finding("compare.release", None, 0, None, why=measured.why))
         else:
             findings.append(
                 Finding(
@@ -374,12 +430,11 @@ def _findings(comparison: Comparison) -> Iterator[Finding]:
                 None,
                 unit="gates",
                 count=count,
-                detail={"outcome": outcome},
+                labels=(outcome,),
             )
             findings.append(gates)
         for finding in findings:
-            detail = {**finding.detail, "release": measured.name, "kind": measured.kind}
-            yield replace(finding, detail=detail)
+            yield replace(finding, labels=(measured.name, measured.kind, *finding.labels))
 
 
 def _page(comparison: Comparison, table: ComparisonTable) -> str:

@@ -34,10 +34,15 @@ from .files import remove as remove
 from .files import save_array as save_array
 from .files import sha256 as sha256
 from .files import write_array as write_array
+from .finding import NO_NUMBERS as NO_NUMBERS
 from .finding import Better as Better
+from .finding import Cell as Cell
 from .finding import ControlKind as ControlKind
-from .finding import Detail as Detail
 from .finding import Finding as Finding
+from .finding import GapScores as GapScores
+from .finding import KnownList as KnownList
+from .finding import Number as Number
+from .finding import Numbers as Numbers
 from .finding import document as document
 from .finding import read_findings as read_findings
 from .finding import write_findings as write_findings

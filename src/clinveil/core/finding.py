@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
@@ -20,10 +20,54 @@ from typing import Any, Literal
 from clinveil.core.atomic_files import atomic
 from clinveil.core.errors import InputError
 
-SCHEMA = "clinveil.findings/1"
+SCHEMA = "clinveil.findings/2"
 Better = Literal["lower", "higher"]
 ControlKind = Literal["negative", "positive"]
-Detail = Mapping[str, float | int | str | bool | None]
+Number = float | int | None
+Numbers = Mapping[str, Number]
+NO_NUMBERS: Numbers = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the adversary table: what the attacker holds, and what the attack aims at."""
+
+    holding: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapScores:
+    """Scores of a utility task, on the scale of `metric`; None if not measured.
+
+    Attributes:
+        score: of the release. floor, ceiling: of the floor and of real notes. chance: of permuted
+            labels.
+        of_ceiling: score divided by the ceiling, with its interval of 95 %.
+    """
+
+    metric: str
+    score: float | None = None
+    floor: float | None = None
+    ceiling: float | None = None
+    chance: float | None = None
+    of_ceiling: float | None = None
+    of_ceiling_low: float | None = None
+    of_ceiling_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownList:
+    """How the known-patient list matches a release.
+
+    Attributes:
+        in_feed: patients on the list. in_release: those of them with a released note.
+        alone: own names detected that the notes of fewer than two other patients contain.
+    """
+
+    in_feed: int
+    in_release: int
+    alone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +76,7 @@ class Finding:
 
     Attributes:
         measure: `group.name`, for example `attack.names`.
-        value: the number; None if it could not be measured, with the reason in `detail["why"]`.
+        value: the number; None if it could not be measured, with the reason in `why`.
         low, high: a 95 % interval unless `method` says otherwise.
         n: the number of cases, in `unit`s (tokens, notes, patients, pairs).
         chance: the score of guessing, computed for this case; `chance_is` describes the guess.
@@ -47,13 +91,26 @@ class Finding:
         method: how low and high were computed, and their level.
         question: the question that this finding answers, if the measure's description does not
             state it.
-        detail: additional numbers and labels of this measure; never note text, a word of a note, a
-            path or an id.
+        cell: the cell of the adversary table; None for other findings. gated: whether a gate judges
+            the finding.
+        attack: the name of the attack, where a measure has several. knowledge: what its attacker
+            knows.
+        series: the test or curve within the measure. labels: what else distinguishes the findings
+            of one measure, as words to print.
+        numbers: further numbers to print; nothing depends on their names.
+        scores: floor, ceiling and score of a utility task. tested_on: the notes it was tested on.
+        known_list: how the known-patient list matches the release, if the finding depends on it.
+        why: the reason for a missing value, interval or control. warning: why the value may
+            mislead.
+        remarks: further sentences to read with the value.
+        sample: the sample of the release that was measured; "" for all of it.
+
+    No text of a finding may contain note text, a word of a note, a path or an id.
 
     Raises:
-        ValueError: NaN or infinity, a P value outside 0 to 1, a null value without `detail["why"]`,
-            low above high, a negative n, a count outside 0 to n, a field of the wrong type, or a
-            detail that duplicates a field.
+        ValueError: NaN or infinity, a P value outside 0 to 1, a null value without `why`, low above
+            high, a negative n, a count outside 0 to n, a field of the wrong type, or a further
+            number with the name of a field.
     """
 
     measure: str
@@ -65,7 +122,6 @@ class Finding:
     chance: float | None = None
     control: float | None = None
     source: str = ""
-    detail: Detail = field(default_factory=dict)
     _: KW_ONLY
     unit: str = ""
     count: int | None = None
@@ -76,47 +132,72 @@ class Finding:
     control_is: str = ""
     control_kind: ControlKind | None = None
     question: str = ""
+    cell: Cell | None = None
+    gated: bool = False
+    attack: str = ""
+    knowledge: str = ""
+    series: str = ""
+    labels: tuple[str, ...] = ()
+    numbers: Numbers = field(default_factory=dict)
+    scores: GapScores | None = None
+    tested_on: str = ""
+    known_list: KnownList | None = None
+    why: str = ""
+    warning: str = ""
+    remarks: tuple[str, ...] = ()
+    sample: str = ""
 
     def __post_init__(self) -> None:
-        fits = all(isinstance(getattr(self, name), str) for name in _LABELS)
-        fits &= self.better in (None, "lower", "higher") and self.control_kind in (
-            None,
-            "negative",
-            "positive",
-        )
-        if not fits or self.n is None or not isinstance(self.detail, Mapping):
-            raise ValueError("a finding has a field of the wrong type")
+        self._check_types()
         if "." not in self.measure:
             raise ValueError(f"a measure must be named group.name, got {self.measure!r}")
-        object.__setattr__(
-            self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()})
-        )
-        if duplicates := sorted(_FIELDS & self.detail.keys()):
+        self._convert_numbers()
+        if duplicates := sorted({entry.name for entry in fields(self)} & self.numbers.keys()):
             raise ValueError(
-                f"{self.measure}: pass {', '.join(duplicates)} as a field, not in detail"
+                f"{self.measure}: pass {', '.join(duplicates)} as a field, not in numbers"
             )
-        for name, kind in _NUMBERS.items():  # convert NumPy scalars too
-            number = getattr(self, name)
-            if number is not None:
-                object.__setattr__(self, name, _number(number, kind, f"{self.measure}: {name}"))
         numbers = [self.value, self.low, self.high, self.chance, self.control, self.p]
-        numbers += [v for v in self.detail.values() if isinstance(v, float)]
+        numbers += [v for v in self.numbers.values() if isinstance(v, float)]
         if any(v is not None and not math.isfinite(v) for v in numbers):
-            raise ValueError(
-                f"{self.measure}: NaN or infinity in a finding; use None and give detail['why']"
-            )
+            raise ValueError(f"{self.measure}: NaN or infinity in a finding; use None and give why")
         if not 0 <= (self.count or 0) <= self.n:
             raise ValueError(f"{self.measure}: n must be at least 0, and count between 0 and n")
         if self.p is not None and not 0 <= self.p <= 1:
             raise ValueError(f"{self.measure}: a P value must be between 0 and 1")
-        if self.value is None and "why" not in self.detail:
-            raise ValueError(f"{self.measure}: a null value needs detail['why']")
+        if self.value is None and not self.why:
+            raise ValueError(f"{self.measure}: a null value needs a reason (why)")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"{self.measure}: low must not exceed high")
 
+    def _check_types(self) -> None:
+        """Raise ValueError for a field of the wrong type."""
+        texts = [getattr(self, name) for name in _TEXTS]
+        texts += [*self.labels, *self.remarks]
+        fits = all(isinstance(text, str) for text in texts)
+        fits &= isinstance(self.labels, tuple) and isinstance(self.remarks, tuple)
+        fits &= self.better in (None, "lower", "higher")
+        fits &= self.control_kind in (None, "negative", "positive")
+        fits &= isinstance(self.numbers, Mapping) and isinstance(self.gated, bool)
+        for name, kind in _PARTS.items():
+            fits &= isinstance(getattr(self, name), kind | None)
+        if not fits or self.n is None:
+            raise ValueError("a finding has a field of the wrong type")
+
+    def _convert_numbers(self) -> None:
+        """Convert NumPy scalars to Python's types. Raises ValueError for other values."""
+        numbers = {name: _plain(number) for name, number in self.numbers.items()}
+        object.__setattr__(self, "numbers", MappingProxyType(numbers))
+        for name, kind in _NUMBERS.items():
+            number = getattr(self, name)
+            if number is not None:
+                object.__setattr__(self, name, _number(number, kind, f"{self.measure}: {name}"))
+
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-serialisable dictionary."""
-        return {**{k: getattr(self, k) for k in (*_ORDER, *_TYPED)}, "detail": dict(self.detail)}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values |= {name: list(values[name]) for name in _TUPLES}
+        values |= {name: asdict(values[name]) for name in _PARTS if values[name] is not None}
+        return {**values, "numbers": dict(self.numbers)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:
@@ -125,43 +206,27 @@ class Finding:
         Raises TypeError for unknown keys or a value that is not a dictionary, ValueError for
         invalid values.
         """
-        if not isinstance(data, Mapping) or not isinstance(data.get("detail", {}), Mapping):
-            raise TypeError("a finding and its detail must be dictionaries")
-        return cls(**data)
+        if not isinstance(data, Mapping) or not isinstance(data.get("numbers", {}), Mapping):
+            raise TypeError("a finding and its numbers must be dictionaries")
+        values = dict(data)
+        values |= {name: tuple(data[name]) for name in _TUPLES if name in data}
+        for name, kind in _PARTS.items():
+            if data.get(name) is not None:
+                values[name] = kind(**data[name])
+        return cls(**values)
 
 
-_ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
-_TYPED = (
-    "unit",
-    "count",
-    "p",
-    "p_is",
-    "method",
-    "chance_is",
-    "control_is",
-    "control_kind",
-    "question",
-)
-_LABELS = ("measure", "source", "unit", "p_is", "method", "chance_is", "control_is", "question")
+_TUPLES = ("labels", "remarks")
+_PARTS: Mapping[str, type[Cell] | type[GapScores] | type[KnownList]] = {
+    "cell": Cell,
+    "scores": GapScores,
+    "known_list": KnownList,
+}
+_TEXTS = tuple(entry.name for entry in fields(Finding) if entry.type == "str")
 _NUMBERS: Mapping[str, type[float] | type[int]] = {
     **dict.fromkeys(("value", "low", "high", "chance", "control", "p"), float),
     **dict.fromkeys(("n", "count"), int),
 }
-# Names that a detail may not have, because they are fields.
-_FIELDS = frozenset(
-    {
-        "count",
-        "p",
-        "p_is",
-        "interval",
-        "chance",
-        "chance_is",
-        "control",
-        "control_is",
-        "unit",
-        "question",
-    }
-)
 
 
 def _number(value: Any, kind: type[float] | type[int], name: str) -> float | int:
@@ -177,12 +242,12 @@ def _number(value: Any, kind: type[float] | type[int], name: str) -> float | int
     return plain
 
 
-def _plain(value: Any) -> float | int | str | bool | None:
-    """Convert NumPy scalars to Python's types. Raises ValueError for anything but a scalar."""
+def _plain(value: Any) -> Number:
+    """Convert NumPy scalars to Python's types. Raises ValueError for anything but a number."""
     value = value.item() if hasattr(value, "item") else value
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float):
         return value
-    raise ValueError("a finding's detail must contain only numbers and labels")
+    raise ValueError("the further numbers of a finding must be numbers")
 
 
 def document(
@@ -192,7 +257,7 @@ def document(
     seed: int | None,
     measures: Mapping[str, Mapping[str, object]] | None = None,
 ) -> dict[str, Any]:
-    """Return the findings document (`clinveil.findings/1`) as a dictionary.
+    """Return the findings document (`clinveil.findings/2`) as a dictionary.
 
     Args:
         measures: descriptions of the measures, by name.

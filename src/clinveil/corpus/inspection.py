@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from clinveil.core import Finding, is_markup, visible_text, words
+from clinveil.core import NO_NUMBERS, Finding, Numbers, is_markup, visible_text, words
 from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, rows
 from clinveil.corpus.notes_corpus import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
@@ -50,33 +50,42 @@ class Inspection:
 
     def findings(self) -> list[Finding]:
         """Return the counts as findings of the group `corpus`, with column names in their
-        details.
+        labels.
         """
         columns = self.columns
 
         def count(
-            name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None
+            name: str,
+            value: float,
+            n: int,
+            unit: str = "notes",
+            labels: tuple[str, ...] = (),
+            numbers: Numbers = NO_NUMBERS,
         ) -> Finding:
             return Finding(
-                f"corpus.{name}", value, n, source="docs: inspect", detail=detail, unit=unit
+                f"corpus.{name}",
+                value,
+                n,
+                source="docs: inspect",
+                labels=labels,
+                numbers=numbers,
+                unit=unit,
             )
 
+        roles = {
+            "text": columns.text,
+            "id": columns.note_id,
+            "patient": columns.patient_id,
+            "preset": self.preset,
+            "guessed": ", ".join(self.guessed),
+            "kept": ", ".join(columns.keep),
+            "dropped": ", ".join(columns.dropped),
+        }
+        used = tuple(f"{role}: {names}" for role, names in roles.items() if names)
         return [
-            count(
-                "rows",
-                self.rows,
-                self.rows,
-                "notes",
-                text=columns.text,
-                id=columns.note_id,
-                patient=columns.patient_id,
-                preset=self.preset,
-                guessed=", ".join(self.guessed),
-                kept=", ".join(columns.keep),
-                dropped=", ".join(columns.dropped),
-            ),
+            count("rows", self.rows, self.rows, labels=used),
             *(
-                count("skipped", n, self.rows + n, reason=reason)
+                count("skipped", n, self.rows + n, labels=(reason,))
                 for reason, n in self.skipped.items()
             ),
             count("patients", self.patients, self.rows),
@@ -91,7 +100,7 @@ class Inspection:
                 self.rare_types,
                 self.types,
                 unit="types",
-                fewer_patients_than=RARE_BELOW,
+                numbers={"fewer_patients_than": RARE_BELOW},
             ),
             count("exact_duplicates", self.exact_duplicates, self.rows),
         ]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from clinveil.core import InputError
 from clinveil.corpus.roles import is_text
-from clinveil.corpus.utf8 import refuse_other_encoding
+from clinveil.corpus.streams import refuse_other_encoding
 
 _STRINGS = pa.list_(pa.string())
 # Column -> attribute; all are optional.

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.core import InputError
-from clinveil.corpus.utf8 import refuse_other_encoding
+from clinveil.corpus.streams import refuse_other_encoding
 
 ROWS = 4096
 _TITLES = frozenset(

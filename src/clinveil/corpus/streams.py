@@ -12,6 +12,21 @@ import pyarrow as pa
 
 from clinveil.core import InputError, Location, RemotePath, UsageError, failure, is_failure_of_store
 
+
+def refuse_other_encoding(path: Path) -> None:
+    """Raise InputError for a text file that exists and is not UTF-8."""
+    if path.suffix.lower() == ".parquet" or not path.is_file():
+        return
+    try:
+        with path.open(encoding="utf-8") as file:
+            while file.read(1 << 20):
+                """Only decoded."""
+    except UnicodeDecodeError:
+        raise InputError(
+            "is not UTF-8 text", where=path.name, hint="save the list as UTF-8"
+        ) from None
+
+
 CHUNK_BYTES = 8 << 20
 # A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.
 ROW_BYTES = 256 << 20

@@ -53,13 +53,13 @@ from .private.table import summed as summed
 from .private.table import word_shares as word_shares
 from .private.writers import BagWriter as BagWriter
 from .private.writers import SteeredWriter as SteeredWriter
+from .recipe import LANGUAGE_MODELS as LANGUAGE_MODELS
 from .recipe import PRETRAINED as PRETRAINED
 from .recipe import CountedKind as CountedKind
 from .recipe import ModelSettings as ModelSettings
 from .recipe import Recipe as Recipe
 from .recipe import TrainingSettings as TrainingSettings
 from .recipe import kind_of as kind_of
-from .recipe import language_models as language_models
 from .sampling import GeneratedNote as GeneratedNote
 from .sampling import SamplingConfig as SamplingConfig
 from .sampling import Steering as Steering

@@ -128,7 +128,7 @@ class NeuralKind:
     layer_weights: int
 
 
-language_models: Members[CountedKind | NeuralKind] = Members(
+LANGUAGE_MODELS: Members[CountedKind | NeuralKind] = Members(
     "language model",
     {
         "unigram": "clinveil.lm.models.unigram:UNIGRAM",
@@ -141,7 +141,7 @@ language_models: Members[CountedKind | NeuralKind] = Members(
 
 def kind_of(name: str) -> CountedKind | NeuralKind:
     """Return the kind of a name. Raises as `found_in` does."""
-    return found_in(language_models, name)
+    return found_in(LANGUAGE_MODELS, name)
 
 
 def neural_kind(name: str) -> NeuralKind:
@@ -159,7 +159,7 @@ class TrainingSettings(Settings):
 
     AFFECTS: ClassVar[Affects] = "training"
     model: str = setting(
-        "lstm", "unigram, ngram, lstm (paper C's) or pretrained.", members=language_models
+        "lstm", "unigram, ngram, lstm (paper C's) or pretrained.", members=LANGUAGE_MODELS
     )
     size: Size = setting(
         "small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU."

@@ -45,10 +45,10 @@ from .tagger.tag import Tagger as Tagger
 from .treatment.audit import audit_checks as audit_checks
 from .treatment.audit import logs as logs
 from .treatment.columns import check_date_columns as check_date_columns
+from .treatment.crosswalk import NewIds as NewIds
 from .treatment.deidentifier import DetectedText as DetectedText
 from .treatment.deidentifier import NoteDeidentifier as NoteDeidentifier
 from .treatment.deidentifier import TreatedBatch as TreatedBatch
-from .treatment.new_ids import NewIds as NewIds
 from .treatment.part_passes import DeidentifierRecipe as DeidentifierRecipe
 from .treatment.part_passes import PartTask as PartTask
 from .treatment.part_passes import detect_parts as detect_parts

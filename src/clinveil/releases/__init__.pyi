@@ -13,6 +13,7 @@ from .gates import Examined as Examined
 from .gates import examine as examine
 from .held_out import SplitRows as SplitRows
 from .held_out import draw_held_out as draw_held_out
+from .kinds import PRODUCERS as PRODUCERS
 from .manifest import NAME as NAME
 from .manifest import Check as Check
 from .manifest import verify as verify

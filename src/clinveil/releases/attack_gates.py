@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
+from typing import cast
 
-from clinveil.attacks import Target, above_chance, method_of
-from clinveil.core import Finding
+from clinveil.attacks import KNOWN, Target, above_chance, holding_of, target_of
+from clinveil.core import Finding, KnownList
 from clinveil.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
 from clinveil.report import ONE_SIDED, SMALL, SPACE, Gate, effective, enough, share, too_small
@@ -36,6 +37,7 @@ NAMES: tuple[Target, ...] = ("names", "planted names")
 TEN_WORDS: Target = "note by ten words"
 OTHER_NOTES: Target = "note by the patient's other notes"
 PUBLIC: Target = "note by public knowledge"
+WHOLE: Target = "note by its whole text"
 RECIPIENTS = ("recipient", "shadow")
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--set channel.numbers=drop)."
@@ -69,12 +71,17 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     Args:
         most: share recovered at most, above chance; with 1 the gates are listed as switched off.
     """
-    gated = [f for f in findings if f.value is not None and f.detail.get("gated")]
+    gated = _measured_and_gated(findings)
     return [
         _decisive("read", attacks, most, {"stratum": target, "attacks": len(attacks)})
         for target in NAMES
-        if (attacks := [f for f in gated if f.detail.get("target") == target])
+        if (attacks := [f for f in gated if target_of(f) == target])
     ]
+
+
+def _measured_and_gated(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings with a value that gates judge."""
+    return [f for f in findings if f.value is not None and f.gated]
 
 
 def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
@@ -91,27 +98,32 @@ def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     Args:
         most: share linked at most, above chance; with 1 the gates are listed as switched off.
     """
-    gated = [f for f in findings if f.value is not None and f.detail.get("gated")]
-    by_words = [f for f in gated if f.detail.get("target") == TEN_WORDS]
+    gated = _measured_and_gated(findings)
+    by_words = [f for f in gated if target_of(f) == TEN_WORDS]
     views = [
-        ("linked", [f for f in by_words if f.detail["adversary"] != "shadow"], most),
+        ("linked", [f for f in by_words if holding_of(f) != "shadow"], most),
         (
             "linked_by_shadow",
-            [f for f in by_words if f.detail["adversary"] == "shadow"],
+            [f for f in by_words if holding_of(f) == "shadow"],
             max(most, MOST_BY_SHADOW),
         ),
-        ("linked", [f for f in gated if f.detail.get("target") == PUBLIC], most),
+        ("linked", [f for f in gated if target_of(f) == PUBLIC], most),
         (
             "linked_by_notes",
-            [f for f in gated if f.detail.get("target") == OTHER_NOTES],
+            [f for f in gated if target_of(f) == OTHER_NOTES],
             max(most, MOST_BY_NOTES),
         ),
     ]
     judged = [view for view in views if view[1]]
     return [
-        _decisive(of, attacks, limit, {"known": attacks[0].detail["against"]})
+        _decisive(of, attacks, limit, {"known": _known(attacks[0])})
         for of, attacks, limit in judged
     ]
+
+
+def _known(finding: Finding) -> str:
+    """Return what the attacker of a linkage knows."""
+    return KNOWN[cast(Target, target_of(finding))]
 
 
 def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
@@ -126,12 +138,9 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
     """
     if most is None or most >= 1:
         return []
-    stolen = [
-        f for f in findings if f.value is not None and f.detail.get("adversary") == "stolen-vectors"
-    ]
+    stolen = [f for f in findings if f.value is not None and holding_of(f) == "stolen-vectors"]
     targets = (
-        (target, [f for f in stolen if f.detail.get("target") == target])
-        for target in (*NAMES, TEN_WORDS)
+        (target, [f for f in stolen if target_of(f) == target]) for target in (*NAMES, TEN_WORDS)
     )
     made = [
         _decisive("stolen", attacks, most, {"stratum": target})
@@ -150,7 +159,7 @@ def _decisive(of: str, tried: Sequence[Finding], most: float, fill: Mapping[str,
     """
     gates = list[Gate]()
     for finding in sorted(tried, key=above_chance, reverse=True):
-        attack = (method_of(finding) or "an attack").replace("_", " ")
+        attack = (finding.attack or "an attack").replace("_", " ")
         gates.append(_estimated(of, finding, most, {**fill, "attack": attack}))
     return min(gates, key=lambda gate: (gate.passed, gate.blind))
 
@@ -175,14 +184,14 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
     linked = (
         f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None
     )
-    for finding in (f for f in linked if f.detail.get("adversary") in RECIPIENTS):
-        known = str(finding.detail["against"])
+    for finding in (f for f in linked if holding_of(f) in RECIPIENTS):
+        known = _known(finding)
         limit = (finding.chance or 0.0) + most
-        if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
+        if target_of(finding) not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
             views[known] = max(views.get(known, finding), finding, key=above_chance)
     for known, finding in views.items():
         much = "some" if too_small(finding) else f"{finding.value:.0%}"
-        text = "the whole text of a note" if known == "whole texts" else known
+        text = "the whole text of a note" if target_of(finding) == WHOLE else known
         yield f"A recipient with {text} links {much} of the notes to the right patient."
 
 
@@ -233,10 +242,9 @@ def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     Exact, so always with power; with `most` = 1 there is no gate.
     """
     found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
-    values = [f.value for f in found if f.detail.get("label") == "names"]
     power = "Exact: refuses from one word on."
     return [
-        gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values
+        gate("single", passed=f.value == 0, value=f.value, threshold=0, power=power) for f in found
     ]
 
 
@@ -324,9 +332,9 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
     gates = list[Gate]()
     own = [f for f in findings if f.measure.startswith("attack.own_")]
     for finding in (f for f in own if f.measure == "attack.own_name"):
-        known = int(finding.detail.get("in_feed") or 0)
-        met = int(finding.detail.get("in_release") or 0)
-        gates.append(gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1"))
+        known = finding.known_list or KnownList(in_feed=0, in_release=0)
+        passed = known.in_feed == 0 or known.in_release > 0
+        gates.append(gate("feed", passed=passed, value=known.in_release, threshold="at least 1"))
     for finding in (f for f in own if f.value is not None):
         if finding.measure == "attack.own_name":
             gates.append(_own_name(finding))
@@ -381,7 +389,7 @@ def _own_name(finding: Finding) -> Gate:
     leak fails.
     """
     if not has_power(finding.n):
-        count = int(finding.detail.get("alone") or 0)
+        count = finding.known_list.alone if finding.known_list else 0
         return gate(
             "own_name",
             passed=count == 0,
@@ -398,9 +406,10 @@ def _own_name(finding: Finding) -> Gate:
                 " contain it."
             ),
         )
-    found = float(finding.detail.get("expected") or 0.0) * finding.n
-    # Own names found may be leaks, so chance is estimated from the names of others.
-    least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
+    # Own names detected may be leaks, so chance is estimated from the names of others.
+    detected = (finding.chance or 0.0) * finding.n**2
+    others = max(0.0, detected - (finding.count or 0))
+    least = leaks_refused_from(finding.n, others / (finding.n - 1))
     return gate(
         "own_name",
         passed=finding.p is None or finding.p >= ALPHA,

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks import FullNameIndex, copies
+from clinveil.attacks import PHRASE, CopiedPatients, CopyScan, FullNameIndex, scan_copies
 from clinveil.channel import TokenTally
-from clinveil.core import Detail, Finding, words
+from clinveil.core import Finding, GapScores, words
 from clinveil.corpus import ENTERED_IN_ERROR, NOT_ENGLISH, Accounting, read_patients
 from clinveil.lm import Audit, LayoutVocabulary, PlainNotes, Vocabulary
 from clinveil.phi import ResidueTally
@@ -140,29 +140,31 @@ def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]
         )
     ]
     tested = [
-        f.detail for f in findings if f.measure in LABEL_TASKS and "of_ceiling_high" in f.detail
+        finding.scores
+        for finding in findings
+        if finding.measure in LABEL_TASKS
+        and finding.scores is not None
+        and finding.scores.of_ceiling_high is not None
     ]
     if tested:
         best = max(tested, key=_above_chance)
-        chance = round(float(best["chance_score"] or 0.0), 3)
+        chance = round(best.chance or 0.0, 3)
         passed = _above_chance(best) > 0
         gates.append(
             gate(
                 "at_chance",
                 passed=passed,
-                value=best["score"],
+                value=best.score,
                 threshold=f"above {chance} (chance)",
             )
         )
     return gates
 
 
-def _above_chance(detail: Detail) -> float:
+def _above_chance(scores: GapScores) -> float:
     """Return the upper end of a released score's interval minus the score with permuted labels."""
-    high, ceiling, chance = (
-        float(detail[name] or 0.0) for name in ("of_ceiling_high", "ceiling", "chance_score")
-    )
-    return high * ceiling - chance
+    high = (scores.of_ceiling_high or 0.0) * (scores.ceiling or 0.0)
+    return high - (scores.chance or 0.0)
 
 
 def effective_number(counts: Mapping[str, int]) -> float:
@@ -263,30 +265,32 @@ def examine(
     )
     before = checked if checked and len(checked.drawn) == len(written) else None
     compared = replace(written, texts=tuple(before.drawn)) if before else written
-    found = copies(compared.as_corpus(), seen, other, rng, spans=spans)
+    scan = scan_copies(compared.as_corpus(), seen, other, rng, spans=spans)
+    found = scan.findings
     gates = [sound("synthetic_accounted", abs(expected - len(set(written.note_ids))))]
     if vocabulary is not None:
         gates.append(
             sound("synthetic_floor", _below(written, vocabulary, before.invented if before else ()))
         )
-    long, near, whole = _seeing(_copy_gates(found, span))
+    long, near, whole = _seeing(_copy_gates(scan, span))
     gates += [long, whole, near]
     if feed is not None:
-        found.append(known_names(written, feed, rng))
-        gates.append(_names(found[-1]))
+        names = known_names(written, feed, rng)
+        found.append(names.finding)
+        gates.append(_names(names))
     return Examined(gates, found)
 
 
-def _copy_gates(found: Sequence[Finding], span: int) -> list[Gate]:
+def _copy_gates(scan: CopyScan, span: int) -> list[Gate]:
     """Return the gates on long, near and whole copies."""
-    return [_copied(found, span), _nearly_copied(found), _copied_whole(found)]
+    return [_copied(scan.own, span), _nearly_copied(scan.near), _copied_whole(scan.whole)]
 
 
-def model_gates(found: Sequence[Finding], ngram_patients: int) -> list[Gate]:
+def model_gates(scan: CopyScan, ngram_patients: int) -> list[Gate]:
     """Return the gates on copies that a model of shared word sequences wrote, and on its memory."""
     gates = [
         one if one.passed else replace(one, hint=COPIES_HINT)
-        for one in _copy_gates(found, max(SPANS))
+        for one in _copy_gates(scan, max(SPANS))
     ]
     power = f"The language model has no sequence of fewer than {ngram_patients} patients."
     return [*gates, replace(memory_gate(None), power=power)]
@@ -315,63 +319,41 @@ class _Rule:
     least: int | None
 
 
-def _copied(found: Sequence[Finding], span: int) -> Gate:
-    runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
-    shorter = [finding for less, finding in sorted(runs.items()) if less < span]
-    tests = list[_Rule]()
-    for finding in shorter:
-        detail = finding.detail
-        hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
-        tests.append(_test(f"{detail['span']} words in a row", hits, finding, ALPHA / len(shorter)))
+def _copied(runs: Mapping[int, CopiedPatients], span: int) -> Gate:
+    shorter = [runs[length] for length in sorted(runs) if length < span]
+    tests = [
+        _test(f"{patients.least} words in a row", patients, ALPHA / len(shorter))
+        for patients in shorter
+    ]
     return _copies_gate("copies", {"span": span}, runs[span], f"{span} words in a row", tests)
 
 
-def _copied_whole(found: Sequence[Finding]) -> Gate:
-    finding = next(f for f in found if f.measure == "attack.copies_whole")
-    detail = finding.detail
-    least = finding.detail["least_words"]
-    hits = (
-        _whole(detail, "same_copied"),
-        _whole(detail, "same_held_out_copied"),
-        _whole(detail, "same_visible"),
-    )
-    fill = {"least": least, "least_same": detail["least_same"]}
-    tests = [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)]
-    return _copies_gate("copied_whole", fill, finding, f"{least} words in one note", tests)
+def _copied_whole(patients: CopiedPatients) -> Gate:
+    same = patients.whole_notes
+    assert same is not None
+    fill = {"least": patients.least, "least_same": same.least}
+    tests = [_test(f"a note of {same.least} words and numbers", same, ALPHA)]
+    kind = f"{patients.least} words in one note"
+    return _copies_gate("copied_whole", fill, patients, kind, tests)
 
 
-def _nearly_copied(found: Sequence[Finding]) -> Gate:
-    finding = next(f for f in found if f.measure == "attack.copies_near")
-    least = finding.detail["least_phrases"]
-    phrase = finding.detail["phrase"]
-    return _copies_gate(
-        "copied_nearly", {"least": least}, finding, f"{least} phrases of {phrase} words", []
-    )
+def _nearly_copied(patients: CopiedPatients) -> Gate:
+    kind = f"{patients.least} phrases of {PHRASE} words"
+    return _copies_gate("copied_nearly", {"least": patients.least}, patients, kind, [])
 
 
-def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
-    """Run Fisher's exact test on (training patients copied, held-out patients copied, training
-    patients visible).
-    """
-    copied, by_chance, visible = hits
-    least = fisher_from(
-        visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level
-    )
-    return _Rule(what, copied, visible if least is None else least - 1, least)
-
-
-def _whole(detail: Detail, name: str) -> int:
-    return int(detail[name] or 0)
+def _test(kind: str, patients: CopiedPatients, level: float) -> _Rule:
+    """Run Fisher's exact test on the training patients with copies of a kind."""
+    visible = patients.visible
+    least = fisher_from(visible, patients.patients, patients.held_out, patients.by_chance, level)
+    return _Rule(kind, patients.copied, visible if least is None else least - 1, least)
 
 
 def _copies_gate(
-    of: str, fill: Mapping[str, Any], finding: Finding, what: str, tests: list[_Rule]
+    of: str, fill: Mapping[str, Any], patients: CopiedPatients, kind: str, tests: list[_Rule]
 ) -> Gate:
-    detail = finding.detail
-    may = _whole(finding.detail, "allowed")
-    first = _Rule(
-        what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1
-    )
+    may = patients.allowed
+    first = _Rule(kind, patients.copied, may, None if patients.refused_from is None else may + 1)
     rules = [first, *tests]
     shown = next((rule for rule in rules if rule.count > rule.may), first)
     rule = "No training patient may be copied"
@@ -391,16 +373,14 @@ def _copies_gate(
             "Own words occur in no held-out note and with at most two training patients."
             f" {rule}.{found}"
         ),
-        power=_copies_power(detail, finding.n, what, tests),
+        power=_copies_power(patients, kind, tests),
         blind=all(rule.least is None for rule in rules),
     )
 
 
-def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) -> str:
-    seen = (
-        f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of"
-        " their own"
-    )
+def _copies_power(patients: CopiedPatients, kind: str, tests: list[_Rule]) -> str:
+    share = patients.visible / patients.patients
+    seen = f"{share:.0%} of the training patients have {kind} of their own"
     tested = "; ".join(
         f"from {test.least} patients on with {test.what}"
         for test in tests
@@ -409,13 +389,13 @@ def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) 
     tested = (
         f" Tested against held-out patients at {ALPHA} in all: refuses {tested}." if tested else ""
     )
-    if detail["refused_from"] is None:
+    least = patients.refused_from
+    if least is None:
         return (
             f"No power: no number of copied patients would be refused; {seen}."
             if not tested
             else f"Without the test none would be refused: {seen}.{tested}"
         )
-    least = detail["refused_from"]
     return (
         f"Refuses with 95 % from {least} copied patient{'s'[: least != 1]} on: {seen}.{tested} "
         "Paraphrases are not detected."
@@ -435,10 +415,10 @@ def memory_gate(finding: Finding | None) -> Gate:
     """
     if finding is None:
         return gate("memory", passed=True, value=0, threshold=0, by_construction=True, power=SHARED)
-    detail = finding.detail
+    numbers = finding.numbers
     power = (
-        f"Refuses a patient whose tokens are {detail['limit']:.1f} times as probable as the median"
-        f" patient's, compared with shared n-grams. The highest ratio was {detail['most']:.1f}."
+        f"Refuses a patient whose tokens are {numbers['limit']:.1f} times as probable as the median"
+        f" patient's, compared with shared n-grams. The highest ratio was {numbers['most']:.1f}."
     )
     return gate("memory", passed=not finding.count, value=finding.count, threshold=0, power=power)
 
@@ -463,8 +443,22 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
     )
 
 
-def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
-    """Return `attack.known_names`: full names of known patients, compared with invented pairs of
+@dataclass(frozen=True)
+class KnownNames:
+    """Known full names in written notes.
+
+    Attributes:
+        finding: `attack.known_names`. most_invented: the largest number of invented names.
+        has_power: whether any pair of known name parts occurs in the notes.
+    """
+
+    finding: Finding
+    most_invented: int
+    has_power: bool
+
+
+def known_names(written: PlainNotes, feed: Path, rng: Generator) -> KnownNames:
+    """Measure `attack.known_names`: full names of known patients, compared with invented pairs of
     the same parts.
     """
     names = [person.name for person in read_patients(feed).values()]
@@ -478,34 +472,31 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
     )
     real = int(by_set[0])
     made = by_set[1:]
-    detail: dict[str, str | int] = {"most_of_made_up": int(made.max()) if made.size else 0}
-    if not hits.row.size:
-        detail["warning"] = NO_POWER
-    return Finding(
+    most_invented = int(made.max()) if made.size else 0
+    has_power = bool(hits.row.size)
+    finding = Finding(
         "attack.known_names",
         real,
         int(index.tested.sum()),
         "lower",
         control=float(made.mean()),
-        detail=detail,
+        numbers={"most_of_made_up": most_invented},
         unit="known full names",
         control_is="invented pairs of the same name parts, without pairs that are real names, mean",
         control_kind="negative",
+        warning="" if has_power else NO_POWER,
     )
+    return KnownNames(finding, most_invented, has_power)
 
 
-def _names(finding: Finding) -> Gate:
-    most = int(finding.detail["most_of_made_up"] or 0)
-    unseen = finding.detail.get("warning")
+def _names(names: KnownNames) -> Gate:
+    most = names.most_invented
+    power = f"Refuses from {most + 1} occurrences of a known full name on."
     return gate(
         "known_names",
-        passed=(finding.value or 0) <= most,
-        value=finding.value,
+        passed=(names.finding.value or 0) <= most,
+        value=names.finding.value,
         threshold=most,
-        power=(
-            str(unseen)
-            if unseen
-            else f"Refuses from {most + 1} occurrences of a known full name on."
-        ),
-        blind=unseen is not None,
+        power=power if names.has_power else NO_POWER,
+        blind=not names.has_power,
     )

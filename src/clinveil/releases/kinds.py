@@ -22,7 +22,7 @@ class ReleaseKind(Protocol):
         ...
 
 
-producers: Members[ReleaseKind] = Members(
+PRODUCERS: Members[ReleaseKind] = Members(
     "release kind",
     {
         "obfuscated": "clinveil.releases.producers.obfuscated:OBFUSCATED",
@@ -40,9 +40,9 @@ def kinds_with(owners: tuple[type[Settings], ...]) -> tuple[str, ...]:
     The innermost class that some kind names decides; a setting without one is of every kind.
     """
     for owner in reversed(owners):
-        if kinds := tuple(name for name, producer in producers if owner in producer.settings):
+        if kinds := tuple(name for name, producer in PRODUCERS if owner in producer.settings):
             return kinds
-    return producers.names()
+    return PRODUCERS.names()
 
 
 def other_kind(written: str, kinds: Sequence[str], kind: str, where: str = "") -> UsageError:

@@ -72,8 +72,7 @@ class AttackSample:
 
     def labelled(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings on the sample with a note on it."""
-        note = {"measured_on": self.description} if self.description else {}
-        return [replace(finding, detail={**finding.detail, **note}) for finding in findings]
+        return [replace(finding, sample=self.description) for finding in findings]
 
 
 def sample_case(
@@ -209,17 +208,20 @@ def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
     if finding.measure not in attack.words:
         raise ValueError("an attack on a release may only return measures listed in its `words`")
     unit = finding.unit if finding.unit in UNITS else ""
-    detail = {} if finding.value is not None else {"why": "it was not measured"}
-    return replace(
-        finding,
+    return Finding(
+        finding.measure,
+        finding.value,
+        finding.n,
+        better=finding.better,
+        low=finding.low,
+        high=finding.high,
+        chance=finding.chance,
+        control=finding.control,
+        count=finding.count,
+        p=finding.p,
+        control_kind=finding.control_kind,
         unit=unit,
-        detail=detail,
-        source="",
-        method="",
-        question="",
-        p_is="",
-        chance_is="",
-        control_is="",
+        why="" if finding.value is not None else "it was not measured",
     )
 
 

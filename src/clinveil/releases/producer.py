@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinveil.attacks import TARGETS, Target
 from clinveil.core import Settings
-from clinveil.releases.kinds import producers
+from clinveil.releases.kinds import PRODUCERS
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -184,6 +184,6 @@ class Product(ABC):
 
 def producer_of(kind: str) -> Producer:
     """Return the producer of a kind of release. Raises UsageError for an unknown kind."""
-    producer = producers.get(kind)
+    producer = PRODUCERS.get(kind)
     assert isinstance(producer, Producer)
     return producer

@@ -185,9 +185,7 @@ def _corpus_facts(product: Product, findings: Sequence[Finding]) -> CorpusFacts:
     job = product.job
     rows = product.rows
     lost = rows.read - rows.written - rows.skipped.total()
-    samples = "; ".join(
-        sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
-    )
+    samples = "; ".join(sorted({finding.sample for finding in findings if finding.sample}))
     return CorpusFacts(
         read=rows.read - min(lost, 0),
         notes=rows.written,
@@ -295,7 +293,8 @@ def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
     )
     if "name" not in own:
         return lines
-    known = int(own["name"].detail.get("in_release") or 0)
+    matched = own["name"].known_list
+    known = matched.in_release if matched else 0
     if 2 * known < patients:
         lines.append(
             f"The known-patient list has {known / patients:.0%} of the patients; the others were"

@@ -16,18 +16,17 @@ from clinveil.core import (
     QUIET,
     SEED,
     WORKERS,
-    Affects,
     NotesSettings,
     Setting,
     Settings,
     group,
     setting,
 )
-from clinveil.lm import PRETRAINED, TrainingSettings, language_models
+from clinveil.lm import LANGUAGE_MODELS, PRETRAINED, TrainingSettings
 from clinveil.phi import PhiSettings
-from clinveil.releases.kinds import kinds_with, other_kind, producers
+from clinveil.releases.kinds import PRODUCERS, kinds_with, other_kind
 from clinveil.scale import ExecutorSettings
-from clinveil.utility.classifiers import classifiers
+from clinveil.utility import CLASSIFIERS
 from clinveil.vectors import VectorSettings
 
 LABEL_PATIENTS = 5
@@ -37,10 +36,11 @@ MEASURE_WORDS = 2_000_000
 class PatientFloor(Settings):
     """The patient floor, of words or of the values of labels."""
 
-    AFFECTS: ClassVar[Affects] = "treatment"
     # `resolved` makes it a number.
     min_patients: int | Literal["auto"] = setting(
-        "auto", "Never release a word of fewer patients (auto: from their number)."
+        "auto",
+        "Never release a word of fewer patients (auto: from their number).",
+        affects="treatment",
     )
 
     @field_validator("min_patients")
@@ -145,7 +145,7 @@ class WriterSettings(TrainingSettings):
     model: str = setting(
         "ngram",
         "ngram (shared word sequences), unigram, lstm (paper C's), pretrained.",
-        members=language_models,
+        members=LANGUAGE_MODELS,
     )
 
 
@@ -180,8 +180,7 @@ class KeptLimits(Settings):
 class IdentifierSwitch(Settings):
     """Whether identifiers are replaced."""
 
-    AFFECTS: ClassVar[Affects] = "treatment"
-    phi: bool = setting(True, "Replace identifiers first.")
+    phi: bool = setting(True, "Replace identifiers first.", affects="treatment")
 
 
 class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
@@ -199,7 +198,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         "Running": "config set executor.on workers seed force quiet",
     }
     kind: str = setting(
-        "obfuscated", "Kind of release.", affects="treatment", flag="as", members=producers
+        "obfuscated", "Kind of release.", affects="treatment", flag="as", members=PRODUCERS
     )
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
@@ -223,7 +222,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         0.15, "Share of patients held out of all models, to test utility on.", gt=0, le=0.5
     )
     model: tuple[str, ...] = setting(
-        ("tfidf-lr",), "Classifiers of the utility figures; repeatable.", members=classifiers
+        ("tfidf-lr",), "Classifiers of the utility figures; repeatable.", members=CLASSIFIERS
     )
     again: bool = setting(
         False, "Release notes again that were released under another key.", affects="call"
@@ -255,7 +254,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
     def refuse_given(cls, given: Mapping[str, Any], where: Mapping[str, str]) -> None:
         """Raise UsageError for a setting of another kind of release."""
         kind = given.get("kind", cls.model_fields["kind"].default)
-        if kind not in producers:
+        if kind not in PRODUCERS:
             return
         for name in given:
             kinds = kinds_with(cls.declared()[name].owners)
@@ -270,11 +269,11 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         """Return the settings with `min_patients = auto` replaced for this many patients."""
         if self.channel.min_patients != "auto":
             return self
-        return self.but(channel={"min_patients": producers.get(self.kind).floor(patients)})
+        return self.but(channel={"min_patients": PRODUCERS.get(self.kind).floor(patients)})
 
     @field_validator("model")
     @classmethod
     def _one_or_several(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if not values:
-            raise ValueError("one or several of " + ", ".join(classifiers.names()))
+            raise ValueError("one or several of " + ", ".join(CLASSIFIERS.names()))
         return values

@@ -1,4 +1,3 @@
-from .cells import remarks as remarks
 from .cells import row as row
 from .measures import explanations as explanations
 from .numerals import NONE as NONE

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clinveil.core import Finding, NumberKind
-from clinveil.report.measures import REMARKS, variants
+from clinveil.core import Finding, MeasureText, NumberKind
+from clinveil.report.measures import find
 from clinveil.report.numerals import Number, Write, interval, number, small
 from clinveil.report.outward import control_too_small, hidden, kind_of, too_small
 from clinveil.report.record import TokenRow
@@ -19,13 +19,12 @@ class FindingRow:
     """One finding as printable cells.
 
     Attributes:
-        variants: what tells the finding from others of its measure. ends: interval.
-        n, unit: number of cases and their unit. p: P value; a dash where there is none.
+        ends: interval. n, unit: number of cases and their unit. p: P value; a dash where there is
+            none.
         hidden: whether the value is not printed because it is, or discloses, a small count.
         finding: the finding itself.
     """
 
-    variants: tuple[str, ...]
     value: Number
     n: Number
     unit: str
@@ -35,6 +34,27 @@ class FindingRow:
     p: Number
     hidden: bool
     finding: Finding
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """What tells the finding from others of its measure, in a few words each."""
+        finding = self.finding
+        cell = (finding.cell.holding, finding.cell.target) if finding.cell else ()
+        metric = finding.scores.metric if finding.scores else ""
+        words = (*cell, *finding.labels, finding.attack, metric, finding.series)
+        return tuple(filter(None, words))
+
+    @property
+    def text(self) -> MeasureText:
+        """Description of the measure."""
+        return find(self.finding.measure)[1]
+
+    @property
+    def reference(self) -> str:
+        """Chance as text, or the control where no guess is possible."""
+        if self.finding.chance is not None:
+            return f"chance {self.chance.text}"
+        return "no chance level" if self.finding.control is None else f"control {self.control.text}"
 
 
 def row(
@@ -56,7 +76,6 @@ def row(
     few = outward and hidden(finding.n, finding.unit)
     few_in_control = outward and control_too_small(finding)
     return FindingRow(
-        variants=tuple(variants(finding)),
         value=small() if hide else number(finding.value, kind, write),
         n=small() if few else number(finding.n, "count"),
         unit=finding.unit,
@@ -72,13 +91,6 @@ def row(
 def sentence(text: str) -> str:
     """Return the text with a capital letter and a full stop."""
     return text[:1].upper() + text[1:].rstrip(".") + "."
-
-
-def remarks(finding: Finding) -> dict[str, str]:
-    """Return texts that must be read with the number: warnings, unchecked assumptions, reasons for
-    a missing value.
-    """
-    return {key: str(finding.detail[key]) for key in REMARKS if finding.detail.get(key)}
 
 
 def accounting(rows: Sequence[TokenRow]) -> list[TokenRow]:

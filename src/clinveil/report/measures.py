@@ -1,8 +1,4 @@
-"""Look up the text of each measure, and sort the keys of a finding's detail.
-
-Some keys distinguish rows of one measure (`VARIANTS`), some are printed next to the value
-(`COMPANIONS`), some are remarks (`REMARKS`). All other keys are only in `findings.json`.
-"""
+"""Look up the text of each measure."""
 
 from __future__ import annotations
 
@@ -72,74 +68,6 @@ def find(measure: str) -> tuple[str, MeasureText]:
     ]
     name = max(fits, key=len, default=measure)
     return name, catalogue().get(name, UNKNOWN)
-
-
-# Numbers that belong to the value.
-COMPANIONS = ("expected", "median", "most", "chance_most")
-# Keys that distinguish rows of one measure, in the order in which the row's label lists them.
-VARIANTS = (
-    *("adversary", "target"),
-    *(
-        "list",
-        "setting",
-        "mode",
-        "side",
-        "against",
-        "stratum",
-        "repeats",
-        "label",
-        "model",
-        "from",
-        "first_weights",
-    ),
-    *("attacker", "reader", "family", "metric", "step", "series", "scale", "range"),
-    *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
-)
-PARTS = ("vocabulary", "size")  # printed together with unknown_share
-REMARKS = ("warning", "why", "not_checked", "code", "measured_on", "tested_on")
-# Further keys that may leave: the report prints them.
-PRINTED = (
-    *("gated", "task", "score", "floor", "ceiling", "chance_score"),
-    *("of_ceiling", "of_ceiling_low", "of_ceiling_high"),
-)
-
-
-_STRATA = {
-    "all": "all words",
-    "rare": "rare words",
-    "content": "content words",
-    "function": "function words",
-}
-_STRATA |= {"canaries": "planted names"}
-_PHRASES = {
-    "side": "{} notes",
-    "k": "K {}",
-    "span": "{} words or more",
-    "at_ceiling": "{} of {n} at the ceiling",
-    "false_alarms": "{:.1%} false alarms",
-}
-
-
-def variants(finding: Finding) -> list[str]:
-    """What tells this finding from others of its measure, each in a few words."""
-    return [_variant(key, finding) for key in VARIANTS if finding.detail.get(key)]
-
-
-def _variant(key: str, finding: Finding) -> str:
-    detail = finding.detail
-    value = finding.detail[key]
-    if key == "repeats":
-        return "1 time" if value == 1 else f"{value} times"
-    if key == "stratum":
-        return (
-            f"words seen {value} times"
-            if str(value).startswith("below")
-            else _STRATA.get(str(value), str(value))
-        )
-    if key == "unknown_share":  # perplexities compare at one vocabulary only
-        pieces = "words" if detail["vocabulary"] == "words" else "byte pairs"
-        return f"{detail['size']:,} {pieces}, {value:.1%} unknown"
-    return _PHRASES.get(key, "{}").format(value, n=finding.n)
 
 
 def explanations(findings: Iterable[Finding]) -> dict[str, dict[str, object]]:

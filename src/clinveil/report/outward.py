@@ -7,13 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from clinveil.core import Finding, NumberKind
-from clinveil.report.measures import COMPANIONS, PARTS, PRINTED, REMARKS, VARIANTS, find
+from clinveil.report.measures import find
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Fact, Gate, Plain
 
 PEOPLE = frozenset(
     {"patients", "patient", "people", "notes", "note", "names", "name", "rows", "spans", "numbers"}
 )
+
+BY_VALUE = frozenset({"expected", "median", "most", "chance_most"})
+"""Further numbers that disclose the value; hidden with it."""
+PRINTED = BY_VALUE | {"repeats", "k", "span", "false_alarms", "unknown_share", "at_ceiling", "size"}
+"""Further numbers that the report and the manifest may contain."""
 
 
 def hidden(count: float | None, unit: str) -> bool:
@@ -53,13 +58,13 @@ def control_too_small(finding: Finding) -> bool:
 def outward_finding(finding: Finding) -> dict[str, Any]:
     """Return a finding as the public manifest contains it, with hidden numbers as null.
 
-    Of the detail, labels, companions of the value, remarks and printed figures are included.
+    Only the further numbers that the report prints are included.
     """
-    public = finding.as_dict()
-    kept = {*COMPANIONS, *VARIANTS, *PARTS, *REMARKS, *PRINTED}
+    public = finding.as_dict() | {"knowledge": "", "known_list": None}
+    numbers = PRINTED
     if too_small(finding):
-        kept -= {*COMPANIONS, "warning"}
-        public |= dict.fromkeys(("value", "low", "high", "count", "p"))
+        numbers -= BY_VALUE
+        public |= dict.fromkeys(("value", "low", "high", "count", "p")) | {"warning": ""}
     if control_too_small(finding):
         public["control"] = None
     if hidden(finding.n, finding.unit):
@@ -67,7 +72,7 @@ def outward_finding(finding: Finding) -> dict[str, Any]:
     public["hidden"] = public["n"] is None or (
         public["value"] is None and finding.value is not None
     )
-    public["detail"] = {k: v for k, v in finding.detail.items() if k in kept}
+    public["numbers"] = {k: v for k, v in finding.numbers.items() if k in numbers}
     return public
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clinveil.core import Finding, NumberKind
+from clinveil.core import Finding, GapScores, NumberKind
 from clinveil.report.cells import FindingRow, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
@@ -261,42 +261,29 @@ def _three_uses(record: ReleaseRecord) -> tuple[Use, ...]:
     second = second or next((t for t in order if by_task[t]), order[0])
     shown = []
     for task in ("utility.transfer", second, "utility.language_model"):
-        findings = by_task[task] or [
-            Finding(task, None, 0, detail={"why": "not measured in this run"})
-        ]
+        findings = by_task[task] or [Finding(task, None, 0, why="not measured in this run")]
         measured = [f for f in findings if f.value is not None] or findings[:1]
         shown.append(_use(min(measured, key=lambda f: f.value or 0.0), of=len(findings)))
     return tuple(shown)
 
 
 def _use(finding: Finding, of: int = 1) -> Use:
-    detail = finding.detail
-    named = ("label", "list", "model")
-    metric = str(detail.get("metric", ""))
-
-    def raw(key: str, kind: NumberKind) -> Number:
-        value = detail.get(key)
-        return number(value if isinstance(value, int | float) else None, kind)
-
-    scale: NumberKind = _FORMATS.get(metric, "score")
-    ends = [detail.get(f"of_ceiling_{end}") for end in ("low", "high")]
-    low, high = (float(end) if isinstance(end, int | float) else None for end in ends)
+    scores = finding.scores or GapScores("")
+    scale: NumberKind = _FORMATS.get(scores.metric, "score")
     return Use(
         task=TASKS.get(finding.measure, finding.measure),
-        metric=metric,
-        which=", ".join(
-            _MODELS.get(str(detail[key]), str(detail[key])) for key in named if detail.get(key)
-        ),
+        metric=scores.metric,
+        which=", ".join(_MODELS.get(label, label) for label in finding.labels),
         share=number(finding.value, "share"),
         ends=None if finding.value is None else interval(finding.low, finding.high, "share"),
-        floor=raw("floor", scale),
-        score=raw("score", scale),
-        ceiling=raw("ceiling", scale),
-        of_real=raw("of_ceiling", "share"),
-        of_real_ends=interval(low, high, "share"),
+        floor=number(scores.floor, scale),
+        score=number(scores.score, scale),
+        ceiling=number(scores.ceiling, scale),
+        of_real=number(scores.of_ceiling, "share"),
+        of_real_ends=interval(scores.of_ceiling_low, scores.of_ceiling_high, "share"),
         of=of,
-        why=sentence(str(detail["why"])) if finding.value is None else "",
-        tested_on=str(detail.get("tested_on", "")),
+        why=sentence(finding.why) if finding.value is None else "",
+        tested_on=finding.tested_on,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from clinveil.core import Finding, InputError
 
-SCHEMA = "clinveil.report/2"
+SCHEMA = "clinveil.report/3"
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]
 Plain = float | int | str | bool | None
 Outcome = Literal["passed", "failed", "switched off", "by construction", "no power"]

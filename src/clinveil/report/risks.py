@@ -15,8 +15,17 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from clinveil.attacks import GATED, LABELS, Holding, above_chance, adversary_table, threats
-from clinveil.core import Finding, MeasureText
+from clinveil.attacks import (
+    GATED,
+    LABELS,
+    AdversaryRow,
+    Holding,
+    above_chance,
+    adversary_table,
+    holding_of,
+    target_of,
+)
+from clinveil.core import Cell, Finding
 from clinveil.report.cells import FindingRow, row, sentence
 from clinveil.report.measures import find, texts_of_classes
 from clinveil.report.numerals import Number, number
@@ -91,33 +100,24 @@ class Risk:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """What one adversary achieved on one target; `row` is None where nothing was measured, with
-    `why` if known.
+class TableCell:
+    """What one adversary achieved on one target.
 
-    `method` is the attack that got the figure. `by` is the weaker adversary who got it, if the
-    attacks that need more do not recover more; otherwise "".
+    Attributes:
+        adversary: label of the adversary. row: the strongest attack; None without a figure.
+        by: label of the weaker adversary who achieved it, if further knowledge adds nothing.
+        gated: whether a gate judges it.
     """
 
     adversary: str
     row: FindingRow | None = None
-    gated: bool = False
-    why: str = ""
-    method: str = ""
     by: str = ""
+    gated: bool = False
 
     @property
-    def beside(self) -> str:
-        """Chance as text, or the control where no guess is possible."""
-        if self.row is None:
-            return ""
-        if self.row.finding.chance is not None:
-            return f"chance {self.row.chance.text}"
-        return (
-            "no chance level"
-            if self.row.finding.control is None
-            else f"control {self.row.control.text}"
-        )
+    def method(self) -> str:
+        """How the attack works, in words."""
+        return _method(self.row.finding) if self.row else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class TargetLine:
     """One target and a cell per adversary of `Table.adversaries`."""
 
     target: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
     @property
     def rows(self) -> list[FindingRow]:
@@ -169,8 +169,8 @@ def strongest(
     """
     tops: dict[str, Finding] = {}
     for finding in findings:
-        target = str(finding.detail.get("target"))
-        if target in targets and finding.detail.get("adversary") in GATED:
+        target = target_of(finding)
+        if target in targets and holding_of(finding) in GATED:
             tops[target] = max(tops.get(target, finding), finding, key=above_chance)
 
     def rank(finding: Finding) -> tuple[bool, bool, float]:
@@ -189,25 +189,25 @@ def risk(name: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     finding = strongest(record.findings, targets, record.risk_threshold)
     if finding is None:
         return Risk(name, why="Not measured.")
-    adversary = NAMES.get(str(finding.detail.get("adversary")), "")
+    adversary = NAMES.get(holding_of(finding), "")
     if finding.value is None:
-        return Risk(name, adversary, why=sentence(str(finding.detail["why"])))
-    target = str(finding.detail.get("target"))
+        return Risk(name, adversary, why=sentence(finding.why))
+    target = target_of(finding)
     shown = _shown(finding)
     adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
     if target == "own identifiers":
-        listed = finding.detail.get("in_release")
+        listed = finding.known_list.in_release if finding.known_list else 0
         patients = record.corpus.patients
         covers = (
-            f" ({number(int(listed) / patients, 'share').text} of the patients)"
+            f" ({number(listed / patients, 'share').text} of the patients)"
             if listed and patients
             else ""
         )
         adversary = f"{adversary}; {RECALL.format(covers)}"
     elif target == "copies":
-        span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
+        runs = f"; runs of {', '.join(finding.labels)}" if finding.labels else ""
         adversary = (
-            f"{adversary}{span}; control {shown.control.text}"
+            f"{adversary}{runs}; control {shown.control.text}"
             f" ({finding.control_is.partition(',')[0]})"
         )
     limit = limit_of(finding, record.risk_threshold)
@@ -227,12 +227,11 @@ def _shown(finding: Finding) -> FindingRow:
 
 def _method(finding: Finding) -> str:
     """Return how the attack works, in words."""
-    name = threats.method_of(finding)
-    return METHODS.get(name, name)
+    return METHODS.get(finding.attack, finding.attack)
 
 
 def _is_area(finding: Finding) -> bool:
-    return finding.detail.get("target") == "membership"
+    return target_of(finding) == "membership"
 
 
 def limit_of(finding: Finding, threshold: float) -> float:
@@ -248,61 +247,46 @@ def table(record: ReleaseRecord) -> Table:
     """Return the table of a record: a column for each adversary who got a figure, a line for each
     target with one.
     """
-    entries = {
-        (str(entry.target), entry.adversary): entry for entry in adversary_table(record.findings)
-    }
-    tagged = [f for f in record.findings if f.detail.get("target") in TARGETS]
-    got = {f.detail.get("adversary") for f in tagged if f.value is not None}
-    holdings = [
-        holding
-        for holding in LABELS
-        if holding in (got or {f.detail.get("adversary") for f in tagged})
-    ]
+    entries = adversary_table(record.findings)
+    tagged = [f for f in record.findings if target_of(f) in TARGETS]
+    measured = {holding_of(f) for f in tagged if f.value is not None}
+    present = measured or {holding_of(f) for f in tagged}
+    holdings = [holding for holding in LABELS if holding in present]
     lines = list[TargetLine]()
     reasons = dict[str, dict[str, None]]()
     for target, label in TARGETS.items():
-        cells = [_cell(holding, entries.get((target, holding))) for holding in holdings]
-        if any(cell.row or cell.why for cell in cells):
+        of_target = [entries.get(Cell(holding, target)) for holding in holdings]
+        if any(of_target):
+            cells = map(_table_cell, holdings, of_target)
             lines.append(TargetLine(label, tuple(cells)))
-        for cell in cells:
-            if cell.why:
-                reasons.setdefault(cell.why, {})[label] = None
+        for entry in of_target:
+            if entry is not None and entry.finding.value is None:
+                reasons.setdefault(entry.finding.why, {})[label] = None
     for finding in tagged:
-        if (holding := finding.detail.get("adversary")) in LABELS and holding not in holdings:
-            reasons.setdefault(str(finding.detail["why"]), {})[NAMES[str(holding)]] = None
+        if (holding := holding_of(finding)) not in holdings:
+            reasons.setdefault(finding.why, {})[NAMES[holding]] = None
     each_once = tuple(("; ".join(targets), why) for why, targets in reasons.items())
     return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), each_once)
 
 
-def _cell(holding: Holding, entry: threats.AdversaryRow | None) -> Cell:
-    label = LABELS[holding]
-    if entry is None or entry.finding is None:
-        return Cell(label, gated=entry is not None and entry.gated, why=entry.why if entry else "")
-    by = "" if entry.by in (None, holding) else NAMES[str(entry.by)]
-    method = _method(entry.finding)
-    return Cell(label, _shown(entry.finding), entry.gated, method=method, by=by)
+def _table_cell(holding: Holding, entry: AdversaryRow | None) -> TableCell:
+    if entry is None or entry.finding.value is None:
+        return TableCell(LABELS[holding])
+    by = "" if entry.by == holding else NAMES[entry.by]
+    return TableCell(LABELS[holding], _shown(entry.finding), by, entry.gated)
 
 
-@dataclass(frozen=True, slots=True)
-class OtherAttack:
-    """A figure of an attack without a target in the table, mostly of another distribution."""
-
-    text: MeasureText
-    row: FindingRow
-
-
-def other_attacks(record: ReleaseRecord) -> tuple[OtherAttack, ...]:
-    """Return the figures of attacks whose class has their texts, without those of the table.
+def other_attacks(record: ReleaseRecord) -> tuple[FindingRow, ...]:
+    """Return the figures of attacks without a target in the table whose class has their texts,
+    mostly of other distributions.
 
     Their remarks are left out, because they could contain words of a note.
     """
     texts = texts_of_classes()
     return tuple(
-        OtherAttack(text, row(finding, outward=True))
+        row(finding, outward=True)
         for finding in record.findings
-        if finding.detail.get("target") not in TARGETS
-        for measure, text in (find(finding.measure),)
-        if measure in texts
+        if target_of(finding) not in TARGETS and find(finding.measure)[0] in texts
     )
 
 
@@ -368,7 +352,7 @@ def rules(record: ReleaseRecord) -> list[dict[str, Any]]:
     """Return the map of rules; `measured` is false where none of the targets that the evidence
     needs was measured.
     """
-    measured = {f.detail.get("target") for f in record.findings if f.value is not None}
+    measured = {target_of(f) for f in record.findings if f.value is not None}
     return [
         {**e, "measured": not e["targets"] or bool(measured & set(e["targets"]))}
         for e in _text()["rule"]

@@ -20,7 +20,7 @@ Opener = Callable[[int, str | None, int | None, int | None], AbstractContextMana
 """The function that opens an executor; its arguments are workers, address, tasks and
 ahead.
 """
-executors: Members[Opener] = Members(
+EXECUTORS: Members[Opener] = Members(
     "executor",
     {
         "local": "clinveil.scale.executor:open_local",
@@ -37,7 +37,7 @@ class ExecutorSettings(Settings):
     on: str = setting(
         "local",
         "Run on this machine, on Ray or on Spark; the output is the same.",
-        members=executors,
+        members=EXECUTORS,
     )
     address: str | None = setting(
         None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here)."
@@ -81,4 +81,4 @@ def opened_for(
     """
     if threaded and executor == ExecutorSettings():
         return nullcontext(threads(workers))
-    return executors.get(executor.on)(workers, executor.address, executor.tasks, ahead)
+    return EXECUTORS.get(executor.on)(workers, executor.address, executor.tasks, ahead)

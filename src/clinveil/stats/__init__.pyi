@@ -1,8 +1,7 @@
 from .findings import NO_EVIDENCE as NO_EVIDENCE
-from .findings import clustered_share as clustered_share
+from .findings import HitCounts as HitCounts
+from .findings import MeasureSpec as MeasureSpec
 from .findings import is_no_evidence as is_no_evidence
-from .findings import proportion as proportion
-from .findings import unmeasured as unmeasured
 from .group_draws import uniform_counts as uniform_counts
 from .hypotheses import benjamini_hochberg as benjamini_hochberg
 from .hypotheses import holm as holm

@@ -1,3 +1,4 @@
+from .classifiers import CLASSIFIERS as CLASSIFIERS
 from .classifiers import Classifier as Classifier
 from .classifiers import ClassifierInput as ClassifierInput
 from .classifiers import ClassifierSettings as ClassifierSettings
@@ -8,6 +9,7 @@ from .classifiers import predict as predict
 from .deidentification.grid import grid_notes as grid_notes
 from .deidentification.grid import sample as sample
 from .deidentification.score import score as score
+from .evaluations import EVALUATIONS as EVALUATIONS
 from .evaluations import Evaluation as Evaluation
 from .evaluations import EvaluationInput as EvaluationInput
 from .evaluations.classification import Task as Task
@@ -27,6 +29,8 @@ from .pairs import Correlated as Correlated
 from .pairs import PairList as PairList
 from .pairs import Statistic as Statistic
 from .pairs import read_pairs as read_pairs
+from .scores import ORIGINAL as ORIGINAL
+from .scores import RELEASED as RELEASED
 from .scores import Scores as Scores
 from .scores import choose as choose
 from .scores import decided as decided

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core import InputError, Ints
+from clinveil.core import InputError, Ints, Numbers
 from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, KeySample, rows
 from clinveil.utility.split import PARTS, group_folds, splits
 
@@ -40,7 +40,8 @@ class ClassifiedNotes:
     texts: list[str] = field(repr=False)
     classes: tuple[str, ...] = field(repr=False)
     targets: NDArray[Any] = field(repr=False)
-    detail: Mapping[str, Any]
+    label: str  # the column
+    numbers: Numbers
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -50,15 +51,14 @@ class ClassifiedNotes:
         """Whether a note may have several classes, or none."""
         return self.targets.ndim == 2
 
-    def only(self, rows: Sequence[int], **detail: Any) -> ClassifiedNotes:
+    def only(self, rows: Sequence[int]) -> ClassifiedNotes:
         """Return some of the notes, in the given order."""
         ids, patients, texts = (
             [c[i] for i in rows] for c in (self.note_ids, self.patients, self.texts)
         )
         kept = self.targets[np.asarray(rows, dtype=np.int64)]
-        return ClassifiedNotes(
-            ids, patients, texts, self.classes, kept, {**self.detail, **detail, "notes": len(ids)}
-        )
+        numbers = {**self.numbers, "notes": len(ids)}
+        return ClassifiedNotes(ids, patients, texts, self.classes, kept, self.label, numbers)
 
 
 @dataclass(frozen=True)
@@ -124,20 +124,21 @@ def read_labelled(
             row = _LabelledNote(patient if patient is not None else note, labels, text)
             sample.offer(note, lambda row=row: row)  # type: ignore[misc]
     rows = sample.values
-    detail = {"label": label, "sampled": sample.left_out, "without_label": without}
+    numbers = {"sampled": sample.left_out, "without_label": without}
     if tested is not None:
-        detail |= _merge(list(rows.values()), lambda classed: _few(classed, tested))
+        numbers |= _merge(list(rows.values()), lambda classed: _few(classed, tested))
         left_out = _few(rows.values(), tested)
         rows = {note: row for note, row in rows.items() if left_out.isdisjoint(row.labels)}
         min_class = 1
     elif merge and separator is None:
-        detail |= _merge(list(rows.values()), lambda classed: _small(classed, min_class))
-    return _classed(list(rows), list(rows.values()), min_class, separator is not None, detail)
+        numbers |= _merge(list(rows.values()), lambda classed: _small(classed, min_class))
+    classified = _classed(list(rows), list(rows.values()), min_class, separator is not None)
+    return replace(classified, label=label, numbers={**numbers, **classified.numbers})
 
 
 def _merge(
     rows: Sequence[_LabelledNote], small_of: Callable[[Sequence[_LabelledNote]], set[str]]
-) -> dict[str, Any]:
+) -> dict[str, int]:
     """Give the notes of small classes one label, in place; return the counts of classes and of
     merged classes.
     """
@@ -187,21 +188,23 @@ def _labels(value: Any, separator: str | None) -> tuple[str, ...]:
 
 
 def _classed(
-    ids: list[str], rows: list[_LabelledNote], min_class: int, multi: bool, detail: dict[str, Any]
+    ids: list[str], rows: list[_LabelledNote], min_class: int, multi: bool
 ) -> ClassifiedNotes:
     sizes, patients_of = _sizes(rows)
     large = [name for name, size in sizes.items() if size >= min_class]
     classes = tuple(sorted(name for name in large if len(patients_of[name]) > 1))
-    numbers = {name: i for i, name in enumerate(classes)}
-    kept = [i for i, row in enumerate(rows) if any(name in numbers for name in row.labels)]
-    detail |= {
+    class_ids = {name: i for i, name in enumerate(classes)}
+    kept = [i for i, row in enumerate(rows) if any(name in class_ids for name in row.labels)]
+    numbers: Numbers = {
         "classes": len(classes),
         "classes_too_small": len(sizes) - len(large),
         "min_class": min_class,
+        "classes_of_one_patient": len(large) - len(classes),
+        "several_labels": multi,
+        "notes": len(kept),
+        "notes_of_small_classes": len(rows) - len(kept),
+        "notes_share": len(kept) / max(1, len(rows)),
     }
-    detail |= {"classes_of_one_patient": len(large) - len(classes), "several_labels": multi}
-    detail |= {"notes": len(kept), "notes_of_small_classes": len(rows) - len(kept)}
-    detail["notes_share"] = len(kept) / max(1, len(rows))
     if len(classes) < 2:
         raise InputError(
             f"{len(classes)} classes have {min_class} notes and two patients or more; two are"
@@ -209,11 +212,12 @@ def _classed(
         )
     targets = np.zeros((len(kept), len(classes)), dtype=np.bool_)
     for at, i in enumerate(kept):
-        targets[at, [numbers[name] for name in rows[i].labels if name in numbers]] = True
+        targets[at, [class_ids[name] for name in rows[i].labels if name in class_ids]] = True
     chosen = targets if multi else targets.argmax(axis=1).astype(np.int64)
     texts = [rows[i].text for i in kept]
     patients = [rows[i].patient for i in kept]
-    return ClassifiedNotes([ids[i] for i in kept], patients, texts, classes, chosen, detail)
+    kept_ids = [ids[i] for i in kept]
+    return ClassifiedNotes(kept_ids, patients, texts, classes, chosen, "", numbers)
 
 
 def texts_of(
@@ -257,8 +261,8 @@ def paired(
     """Return the notes that were released and their released texts, and count the others."""
     rows = [i for i, text in enumerate(released) if text is not None]
     kept = labelled if len(rows) == len(labelled) else labelled.only(rows)
-    detail = {**kept.detail, "not_released": len(labelled) - len(rows)}
-    return replace(kept, detail=detail), [text for text in released if text is not None]
+    numbers = {**kept.numbers, "not_released": len(labelled) - len(rows)}
+    return replace(kept, numbers=numbers), [text for text in released if text is not None]
 
 
 def parts_of(labelled: ClassifiedNotes, rng: Generator) -> RowsOfSplit:

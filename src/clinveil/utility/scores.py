@@ -11,10 +11,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core import Doubles, Finding, Ints
+from clinveil.core import NO_NUMBERS, Doubles, Finding, Ints, Numbers
 from clinveil.stats import bootstrap_weights, clopper_pearson
 
 UNIT = "test notes"
+ORIGINAL = "original notes"
+RELEASED = "released notes"
 METHOD = "bootstrap over patients, 95 %"
 Classes = NDArray[Any]  # (n,) int64, or (n, n_classes) bool
 SOURCE = "paper A, Table 4 and Figure 2: classification of protected text"
@@ -90,12 +92,18 @@ class Scores:
     """
 
     def __init__(
-        self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]
+        self,
+        truth: Classes,
+        patients: Sequence[str],
+        majority: Classes,
+        labels: tuple[str, ...] = (),
+        numbers: Numbers = NO_NUMBERS,
     ) -> None:
         self._truth = truth
         self._majority = majority
         self._patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
-        self._detail = dict(detail)
+        self._labels = labels
+        self._numbers = numbers
         self._patients = int(self._patient.max()) + 1
         self._all = np.ones(self._patients, dtype=np.int64)
 
@@ -116,11 +124,11 @@ class Scores:
     def side(
         self,
         metric: str,
-        side: str,
+        series: str,
         guesses: Sequence[Classes],
         shuffled: Sequence[Classes],
         rng: Generator,
-        detail: Mapping[str, Any] | None = None,
+        numbers: Numbers = NO_NUMBERS,
     ) -> Finding:
         """Return the score of one side, with the majority class as chance and shuffled labels as
         control.
@@ -131,10 +139,12 @@ class Scores:
         if low == 1.0:
             low = clopper_pearson(self._patients, self._patients).low
         guessed = score(metric, self._truth, self._majority)
-        more = {**(detail or {}), "metric": metric, "side": side, "seeds": len(guesses)}
+        numbers = {**self._numbers, **numbers, "seeds": len(guesses)}
         if len(guesses) > 1:
             each = [score(metric, self._truth, guess) for guess in guesses]
-            more |= {"seed_sd": float(np.std(each, ddof=1)), "worst": min(each), "best": max(each)}
+            numbers["seed_sd"] = float(np.std(each, ddof=1))
+            numbers["worst"] = min(each)
+            numbers["best"] = max(each)
         return Finding(
             f"utility.classification{_MEASURES[metric]}",
             mean(self._all),
@@ -150,7 +160,9 @@ class Scores:
             unit=UNIT,
             method=METHOD,
             source=SOURCE,
-            detail=self._detail | more,
+            series=series,
+            labels=(*self._labels, metric),
+            numbers=numbers,
         )
 
     def loss(
@@ -163,7 +175,6 @@ class Scores:
         def lost(weights: Ints) -> float:
             return ours(weights) - theirs(weights)
 
-        more = {"metric": metric, "why": "a difference has no chance level"}
         low, high = bootstrap_weights(self._patients, lost, rng)
         return Finding(
             f"utility.classification{_MEASURES[metric]}_loss",
@@ -175,7 +186,9 @@ class Scores:
             unit=UNIT,
             method=METHOD,
             source=SOURCE,
-            detail=self._detail | more,
+            labels=(*self._labels, metric),
+            numbers=self._numbers,
+            why="a difference has no chance level",
         )
 
 

@@ -5,14 +5,13 @@ patients.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core import Doubles, Finding
-from clinveil.stats import clopper_pearson, unmeasured
+from clinveil.core import NO_NUMBERS, Doubles, Finding, GapScores, Numbers
+from clinveil.stats import MeasureSpec, clopper_pearson
 
 DRAWS = 1000
 BLOCK = 50
@@ -102,42 +101,62 @@ def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
 
 
 def share_finding(
-    measure: str,
+    spec: MeasureSpec,
     arms: Arms,
     n: int,
-    detail: Mapping[str, Any],
+    metric: str,
     *,
-    unit: str,
-    method: str,
+    labels: tuple[str, ...],
+    numbers: Numbers = NO_NUMBERS,
+    tested_on: str = "",
     agreeing: int = 0,
 ) -> Finding:
     """Return a finding of (released - floor) / (ceiling - floor), 0 at the floor and 1 at the
     ceiling.
 
     The value is None if the ceiling is not significantly above chance or above the floor, with the
-    reason in `detail["why"]`. Draws in which the ceiling is not above the floor are left out of the
+    reason in `why`. Draws in which the ceiling is not above the floor are left out of the
     interval.
 
     Args:
-        measure: `utility.` and the name of the task. n: number of tested items, in `unit`s.
+        spec: name, unit and method of the measure. n: number of tested items. metric: of the arms.
         agreeing: number of test patients, if the models of release and ceiling agree on all of
             their notes. Then the bootstrap has no variance, and the interval is the exact one of
             the share of patients on whom they differ.
-        detail: entries that identify the task. unit, method: fields of the finding.
+        labels, numbers, tested_on: fields of the finding.
     """
-    names = {"released": "score", "floor": "floor", "ceiling": "ceiling", "chance": "chance_score"}
-    scores = {key: arms.scores[arm] for arm, key in names.items() if arm in arms.scores}
-    entries = {"task": measure.partition(".")[2], **detail, **scores}
+    scores = GapScores(
+        metric,
+        score=arms.scores["released"],
+        floor=arms.scores["floor"],
+        ceiling=arms.scores["ceiling"],
+        chance=arms.scores.get("chance"),
+    )
+    finding = Finding(
+        spec.measure,
+        None,
+        n,
+        "higher",
+        source=SOURCE,
+        unit=spec.unit,
+        labels=labels,
+        numbers=numbers,
+        scores=scores,
+        tested_on=tested_on,
+        why=NOT_ABOVE_CHANCE,
+    )
     if "chance" in arms.scores and not arms.exceeds("ceiling", "chance"):
-        return _without_share(measure, NOT_ABOVE_CHANCE, n, unit, entries)
+        return finding
     value, draws = arms.of_ceiling()
     low, high = np.nanquantile(draws, LEVEL)
     unseen = 1 - clopper_pearson(agreeing, agreeing).low if agreeing else 0.0
     low = low - unseen
     high = high + unseen
-    entries |= {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
+    scores = replace(
+        scores, of_ceiling=value, of_ceiling_low=float(low), of_ceiling_high=float(high)
+    )
     if not arms.exceeds("ceiling", "floor"):
-        return _without_share(measure, NOT_ABOVE_FLOOR, n, unit, entries)
+        return replace(finding, scores=scores, why=NOT_ABOVE_FLOOR)
     gained, gains = arms.gain("released", "floor")
     gap, gaps = arms.gain("ceiling", "floor")
     usable = (gaps > 0) & ~np.isnan(gains)
@@ -145,22 +164,15 @@ def share_finding(
     unseen *= arms.scores["ceiling"] / gap
     low = low - unseen
     high = high + unseen
-    return Finding(
-        measure,
-        gained / gap,
-        n,
-        "higher",
-        float(low),
-        float(high),
-        source=SOURCE,
-        detail=entries,
-        unit=unit,
-        method=method,
+    return replace(
+        finding,
+        value=gained / gap,
+        low=float(low),
+        high=float(high),
+        scores=scores,
+        method=spec.method,
+        why="",
     )
-
-
-def _without_share(measure: str, why: str, n: int, unit: str, detail: Mapping[str, Any]) -> Finding:
-    return unmeasured(measure, why, n, unit=unit, better="higher", source=SOURCE, detail=detail)
 
 
 def ratio(sums: Doubles) -> Doubles:

@@ -1,7 +1,7 @@
 """Base class of algorithms that train word vectors: its fields are settings, its method `train`
 returns `Vectors`.
 
-An algorithm is one file in `vectors/algorithms`, and an entry of `algorithms` there.
+An algorithm is one file in `vectors/algorithms`, and an entry of `ALGORITHMS` there.
 """
 
 from __future__ import annotations

@@ -6,8 +6,20 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from clinveil.core import Affects, Settings, UsageError, setting
-from clinveil.vectors.algorithms import algorithms
-from clinveil.vectors.note_passes import TRAIN_WORDS, passes
+from clinveil.vectors.algorithms import ALGORITHMS
+
+TRAIN_WORDS = 4_000_000
+"""Above this many words, training uses a sample (setting `train_words`)."""
+TRAINING_WORDS = 10_000_000
+"""Small corpora need more passes: this many words of training, in this many passes."""
+FEWEST_PASSES = 5
+MOST_PASSES = 20
+
+
+def passes(n_words: int) -> int:
+    """Return the default number of training passes over this many words."""
+    return min(MOST_PASSES, max(FEWEST_PASSES, -(-TRAINING_WORDS // max(n_words, 1))))
+
 
 GLOVE_PASSES = 15
 
@@ -18,7 +30,7 @@ class VectorSettings(Settings):
     """
 
     AFFECTS: ClassVar[Affects] = "training"
-    algorithm: str = setting("skipgram", "Training algorithm.", members=algorithms)
+    algorithm: str = setting("skipgram", "Training algorithm.", members=ALGORITHMS)
     glove_variant: Literal["pair", "single"] = setting(
         "pair", "GloVe: word and context vectors, or one vector per word."
     )

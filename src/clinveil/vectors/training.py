@@ -32,7 +32,7 @@ from clinveil.corpus import (
 )
 from clinveil.scale import Map, each_batch, serial
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch
-from clinveil.vectors.algorithms import algorithms
+from clinveil.vectors.algorithms import ALGORITHMS
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.sentences import Splitter, whole_note
@@ -118,7 +118,7 @@ def algorithm_of(settings: VectorSettings) -> Algorithm:
     """Return the algorithm of the settings with its parameters; `glove_variant` is GloVe's
     `variant`.
     """
-    kind = algorithms.get(settings.algorithm)
+    kind = ALGORITHMS.get(settings.algorithm)
     values = dict(settings)
     chosen = {name: values[name] for name in kind.model_fields if values.get(name) is not None}
     prefix = f"{settings.algorithm}_"

@@ -15,26 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.adversary import (
+    ADVERSARIES,
     KNOWLEDGE,
     Adversary,
     AdversaryView,
     NoteRows,
     Recovery,
-    adversaries,
 )
 from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.channel.inversion import word_strata
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel import identity_channel
-from clinveil.core import Finding, Ints, Mask, setting
-from clinveil.stats import clustered_share, unmeasured
+from clinveil.core import Finding, Ints, Mask, Numbers, setting
+from clinveil.stats import HitCounts, MeasureSpec
 
 IN_A_RELEASE = 40_000
 CONTROLLED = 10_000
@@ -48,7 +47,15 @@ TARGETS: Mapping[str, Target] = {
 }
 GATED_TARGETS: frozenset[Target] = frozenset({"names", "planted names"})
 KIND_KNOWN = frozenset({"rare", "names", "canaries"})
+STRATA = {
+    "all": "all words",
+    "rare": "rare words",
+    "content": "content words",
+    "function": "function words",
+    "canaries": "planted names",
+}
 MEASURE = "attack.reading"
+UNPROTECTED = "attack.reading.unprotected"
 NO_WORDS = "no such word among the attacked words"
 SOURCE = "word recovery by adversaries of clinveil.attacks.adversaries; each gives its source"
 CHANCE_IS = "always naming the most frequent of these words, in all attacked notes"
@@ -80,7 +87,7 @@ class AdversarySuite(Attack):
         names = context.full_names
         assert views[0].counts is not None
         strata = word_strata(views[0].channel, views[0].counts, names)
-        about = {
+        numbers = {
             "left_out": halves_.left_out.total(),
             "released_words": sum(map(len, views[0].released)),
         }
@@ -88,7 +95,7 @@ class AdversarySuite(Attack):
         canaries = planted(halves_, views, strata["names"], self.canaries, rng)
         attacked = sum(len(n) for v in views for n in v.notes)
         patients = {n.patient for v in views for n in v.notes}
-        left = about["left_out"]
+        left = numbers["left_out"]
         known = max(sum(map(len, view.others)) for view in views)
         context.say(
             f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes"
@@ -96,7 +103,7 @@ class AdversarySuite(Attack):
         )
         context.say(f"known to an attacker: up to {known:,} words of other notes")
         findings: list[Finding] = []
-        in_order = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
+        in_order = sorted(ADVERSARIES, key=lambda pair: (pair[1].order, pair[0]))
         for name, reader in [
             (name, kind.model_validate(variant))
             for name, kind in in_order
@@ -106,9 +113,8 @@ class AdversarySuite(Attack):
                 sample = (
                     views if reader.max_words is None else _first_words(views, reader.max_words)
                 )
-                findings += _AdversaryRun(name, reader, sample, strata, chances, about).findings(
-                    canaries, rng
-                )
+                run = _AdversaryRun(name, reader, sample, strata, chances, numbers)
+                findings += run.findings(canaries, rng)
             elif "pairs" in reader.knowledge:
                 findings += _too_few_pairs(name, reader, views)
         return findings
@@ -122,11 +128,6 @@ def describe_knowledge(reader: Adversary) -> str:
     )
 
 
-def _identity(name: str, reader: Adversary) -> dict[str, Any]:
-    label = f"{name}, {reader.variant}" if reader.variant else name
-    return {"reader": label, "knowledge": describe_knowledge(reader)}
-
-
 def _too_few_pairs(
     name: str, reader: Adversary, views: Sequence[AdversaryView]
 ) -> Iterator[Finding]:
@@ -136,20 +137,34 @@ def _too_few_pairs(
     n_held = min(len(view.pairs) for view in views)
     why = f"the release has {n_held} notes of other patients, fewer than this attacker holds"
     for stratum in TARGETS:
-        detail = {**_identity(name, reader), "stratum": stratum}
-        yield _with_cell(
-            unmeasured(f"{MEASURE}.{stratum}", why, detail=detail, source=SOURCE, unit="tokens"),
-            reader,
-        )
+        yield _of_adversary(_spec(stratum).missing(why), name, reader, stratum)
 
 
-def _with_cell(finding: Finding, reader: Adversary) -> Finding:
-    """Return the finding with its cell of the adversary table, if it has one."""
-    target = TARGETS.get(str(finding.detail["stratum"]))
-    if reader.holding is None or target is None:
-        return finding
+def _spec(stratum: str) -> MeasureSpec:
+    return MeasureSpec(
+        measure=f"{MEASURE}.{stratum}",
+        over="patients",
+        unit="tokens",
+        source=SOURCE,
+        chance_is=CHANCE_IS,
+        control_is=CONTROL_IS,
+        control_kind="negative",
+    )
+
+
+def _of_adversary(finding: Finding, name: str, reader: Adversary, stratum: str) -> Finding:
+    """Return the finding with its adversary, and its cell of the adversary table if it has one."""
+    labelled = replace(
+        finding,
+        attack=f"{name}, {reader.variant}" if reader.variant else name,
+        knowledge=describe_knowledge(reader),
+        labels=(STRATA.get(stratum, stratum),),
+    )
+    target = TARGETS.get(stratum)
+    if reader.holding is None or target is None or finding.measure == UNPROTECTED:
+        return labelled
     gated = target in GATED_TARGETS and reader.holding in GATED
-    return tagged(finding, reader.holding, target, gated=gated)
+    return tagged(labelled, reader.holding, target, gated=gated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +176,7 @@ class _AdversaryRun:
     views: Sequence[AdversaryView]
     strata: Mapping[str, Mask]
     chances: Mapping[str, float]
-    about: Mapping[str, Any]
+    numbers: Numbers
 
     def findings(
         self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator
@@ -177,10 +192,13 @@ class _AdversaryRun:
             others = control.get(stratum, control["all"])
             one = scores.at(among[scores.truth])
             other = others.at(among[others.truth])
-            yield _with_cell(self._finding(stratum, one, other), self.reader)
+            yield self._of_self(self._finding(stratum, one, other), stratum)
         if canaries and all(self.reader.is_applicable(view) for view, _ in canaries):
-            yield _with_cell(self._canaries(canaries, rng), self.reader)
-        yield self._positive(rng)
+            yield self._of_self(self._canaries(canaries, rng), "canaries")
+        yield self._of_self(self._positive(rng), "all")
+
+    def _of_self(self, finding: Finding, stratum: str) -> Finding:
+        return _of_adversary(finding, self.name, self.reader, stratum)
 
     def _scores(self, views: Sequence[AdversaryView], rng: Generator) -> dict[str, ScoredWords]:
         """Score the recovered words; kinds in `KIND_KNOWN` by an attacker who knows the kind.
@@ -196,24 +214,15 @@ class _AdversaryRun:
         return scores_by_kind((note for view in views for note in view.notes), recoveries, kinds)
 
     def _finding(self, stratum: str, scores: ScoredWords, control: ScoredWords) -> Finding:
-        detail = {**_identity(self.name, self.reader), "stratum": stratum, **self.about}
+        spec = _spec(stratum)
         if not scores.truth.size:
-            return unmeasured(
-                f"{MEASURE}.{stratum}", NO_WORDS, detail=detail, source=SOURCE, unit="tokens"
-            )
-        return clustered_share(
-            f"{MEASURE}.{stratum}",
+            return spec.missing(NO_WORDS, numbers=self.numbers)
+        counts = HitCounts.of_clusters(
             scores.by_patient,
-            over="patients",
-            unit="tokens",
             chance=self.chances[stratum],
-            chance_is=CHANCE_IS,
             control=control.is_right.mean() if control.truth.size else None,
-            control_is=CONTROL_IS,
-            control_kind="negative",
-            source=SOURCE,
-            detail=detail,
         )
+        return spec.share(counts, numbers=self.numbers)
 
     def _canaries(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Finding:
         """Measure the names planted in copies of notes, which use the same channel under a
@@ -221,36 +230,17 @@ class _AdversaryRun:
         """
         read = self._scores([view for view, _ in canaries], rng)
         scores = read["names"].at(np.concatenate([where for _, where in canaries]))
-        detail = {
-            **_identity(self.name, self.reader),
-            "stratum": "canaries",
-            "planted": len(np.unique(scores.patient)),
-        }
-        return clustered_share(
-            f"{MEASURE}.canaries",
-            scores.by_patient,
-            over="patients",
-            unit="tokens",
-            chance=scores.most_frequent_share,
-            chance_is="always naming the most frequent planted name",
-            source=SOURCE,
-            detail=detail,
-        )
+        spec = replace(_spec("canaries"), chance_is="always naming the most frequent planted name")
+        counts = HitCounts.of_clusters(scores.by_patient, chance=scores.most_frequent_share)
+        return spec.share(counts, numbers={"planted": len(np.unique(scores.patient))})
 
     def _positive(self, rng: Generator) -> Finding:
         """Run the same adversary on words that were not replaced."""
         some = [_unprotected(view) for view in _first_words(self.views, PROVED)]
         scores = self._scores(some, rng)["all"]
-        detail = {**_identity(self.name, self.reader), "stratum": "all", "unprotected": True}
-        return clustered_share(
-            f"{MEASURE}.unprotected",
-            scores.by_patient,
-            over="patients",
-            better=None,
-            unit="tokens",
-            chance=scores.most_frequent_share,
-            chance_is=CHANCE_IS,
-            detail=detail,
+        spec = replace(_spec("all"), measure=UNPROTECTED, better=None, source="")
+        return spec.share(
+            HitCounts.of_clusters(scores.by_patient, chance=scores.most_frequent_share)
         )
 
 

@@ -10,7 +10,7 @@ attacker is better. For a band (rare words, names) the figure is that of an atta
 the word is in the band, and names only words of it. Inputs are every word of the channel with a
 count, and every out-of-vocabulary word *type*. All out-of-vocabulary types share the unknown row,
 so only the most frequent of them can ever be named. Tokens with an empty row are dropped, have no
-output, and are left out of all shares (`detail["dropped"]` counts them).
+output, and are left out of all shares (`numbers["dropped"]` counts them).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context
 from clinveil.channel import Channel, Posterior
-from clinveil.core import Detail, Doubles, Finding, InputError, Ints, Mask, setting, word_set
+from clinveil.core import Doubles, Finding, InputError, Ints, Mask, Numbers, setting, word_set
 from clinveil.lexicons import is_name, is_not_word
-from clinveil.stats import unmeasured
+from clinveil.stats import MeasureSpec
 
 RARE = 20
 FUNCTION = 150
@@ -128,12 +128,13 @@ class Band:
         chance = self.outputs[reached] / self.outputs.sum()
         return float((chance * self.won[rows[reached]]).sum() / self.mass.sum())
 
-    def finding(self, measure: str, detail: Detail) -> Finding:
+    def finding(self, measure: str, labels: tuple[str, ...], numbers: Numbers) -> Finding:
         """Return the finding of the share that the best guesser names from one draw, with chance
         and control; exact.
         """
         if not self.tokens:
-            return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
+            spec = MeasureSpec(measure=measure, source=SOURCE, unit="tokens")
+            return spec.missing(NO_SUCH_WORD, labels=labels, numbers=numbers)
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
         return Finding(
             measure,
@@ -146,7 +147,8 @@ class Band:
             control_is=CONTROL_IS,
             control_kind="negative",
             source=SOURCE,
-            detail={**detail, "types": types},
+            labels=labels,
+            numbers={**numbers, "types": types},
             unit="tokens",
             method=WITHOUT_CONTEXT if self.channel.in_context else EXACT,
         )
@@ -270,7 +272,6 @@ def single_names(context: Context) -> list[Finding]:
     owners[posterior.best[0][single]] = True
     share = float(band.outputs[single].sum() / band.outputs.sum())
     n = int(occurring.sum())
-    detail: Detail = {"label": "names", "outputs": int(single.sum())}
     words_single = int((owners[:-1] & names)[occurring].sum())
     return [
         Finding(
@@ -279,7 +280,8 @@ def single_names(context: Context) -> list[Finding]:
             band.tokens,
             "lower",
             source=SINGLE,
-            detail=detail,
+            labels=("names",),
+            numbers={"outputs": int(single.sum())},
             unit="tokens",
             method=EXACT,
         ),
@@ -289,7 +291,7 @@ def single_names(context: Context) -> list[Finding]:
             n,
             "lower",
             source=SINGLE,
-            detail={"label": "names"},
+            labels=("names",),
             unit="words",
             method=EXACT,
         ),
@@ -325,11 +327,12 @@ def inversion(
     Source: Smith 2009.
     """
     inputs = Inputs(channel, counts, unknown)
-    detail: Detail = {"draws": 1, "dropped": inputs.dropped}
+    numbers: Numbers = {"draws": 1, "dropped": inputs.dropped}
+    rare_words = (f"words seen below {rare} times",)
     return [
-        inputs.all.finding("attack.inversion", {**detail, "stratum": "all"}),
-        inputs.below(rare).finding("attack.inversion_rare", {**detail, "stratum": f"below {rare}"}),
-        _single(inputs, detail),
+        inputs.all.finding("attack.inversion", ("all words",), numbers),
+        inputs.below(rare).finding("attack.inversion_rare", rare_words, numbers),
+        _single(inputs, numbers),
     ]
 
 
@@ -343,7 +346,7 @@ def inversion_names(
     is a name; exact.
 
     Names that are also other words ("Blood") are left out, because most of their tokens are not
-    names; `left_out` in the detail counts them.
+    names; `left_out` counts them.
 
     Args:
         names: full names or parts of them. unknown: occurrences of the out-of-vocabulary words.
@@ -352,20 +355,15 @@ def inversion_names(
     inputs = Inputs(channel, counts, frequencies(dict(unknown)))
     known = np.array([word in forms for word in channel.words], dtype=np.bool_)
     band = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
-    detail = {"draws": 1, "left_out": left_out}
-    return [band.finding("attack.inversion_names", detail)]
+    return [band.finding("attack.inversion_names", (), {"draws": 1, "left_out": left_out})]
 
 
-def _single(inputs: Inputs, detail: Detail) -> Finding:
+def _single(inputs: Inputs, numbers: Numbers) -> Finding:
     """Measure the share of tokens with an output that has only one possible input."""
     posterior = inputs.all.posterior
     outputs = inputs.all.outputs
     single = posterior.single(int(np.count_nonzero(inputs.unknown)))
     share = float(outputs[single].sum() / outputs.sum())
-    detail_of = {
-        "outputs": int(single.sum()),
-        "outputs_reached": int((posterior.candidates > 0).sum()),
-    }
     return Finding(
         "attack.inversion_single",
         share,
@@ -374,7 +372,11 @@ def _single(inputs: Inputs, detail: Detail) -> Finding:
         chance=0.0,
         chance_is="a mechanism with several inputs for every output",
         source="|R(y)| = 1: the inverse image of the output, without words that do not occur",
-        detail={**detail, **detail_of},
+        numbers={
+            **numbers,
+            "outputs": int(single.sum()),
+            "outputs_reached": int((posterior.candidates > 0).sum()),
+        },
         unit="tokens",
         method=EXACT,
     )

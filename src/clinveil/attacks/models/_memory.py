@@ -15,12 +15,20 @@ from scipy.stats import t as student
 
 from clinveil.core import Doubles, Finding
 from clinveil.lm import EncodedNotes, LanguageModel, PlainNotes, encode, fit_of, train_ngram
-from clinveil.stats import proportion
+from clinveil.stats import HitCounts, MeasureSpec
 
 LEVEL = 0.05  # of all training patients together
 LEAST = log(2)  # nats per token: twice as probable
 SOURCE = (
     "loss difference to shared n-grams; prediction limit for the largest of n values (Bonferroni)"
+)
+
+REMEMBERED = MeasureSpec(
+    measure="attack.remembered",
+    over="patients",
+    source=SOURCE,
+    control_is="held-out patients above the same limit",
+    control_kind="negative",
 )
 
 
@@ -43,22 +51,17 @@ def remembered(
     factor = float(student.ppf(1 - LEVEL / trained.size, held.size - 1)) * sqrt(1 + 1 / held.size)
     limit = max(LEAST, factor * float(held.std(ddof=1)))
     above = trained - np.median(trained)
-    detail: dict[str, float] = {
+    held_out_above = int((held - np.median(held) > limit).sum())
+    numbers = {
         "limit": exp(limit),
         "most": exp(float(above.max())),
         "held_out_patients": held.size,
+        "held_out_above": held_out_above,
     }
-    detail |= {"held_out_above": int((held - np.median(held) > limit).sum())}
-    return proportion(
-        "attack.remembered",
-        int((above > limit).sum()),
-        trained.size,
-        over="patients",
-        control=detail["held_out_above"] / held.size,
-        control_is="held-out patients above the same limit",
-        control_kind="negative",
-        source=SOURCE,
-        detail=detail,
+    hits = int((above > limit).sum())
+    control = held_out_above / held.size
+    return REMEMBERED.share(
+        HitCounts(hits=hits, tries=trained.size, control=control), numbers=numbers
     )
 
 

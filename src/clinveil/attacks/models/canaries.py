@@ -14,8 +14,7 @@ Source: Carlini et al. 2019, The Secret Sharer, section 4; paper C plants nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +41,7 @@ from clinveil.lm import (
     read_notes,
     train_model,
 )
-from clinveil.stats import proportion, t_interval
+from clinveil.stats import HitCounts, MeasureSpec, t_interval
 
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000
@@ -61,6 +60,14 @@ CONTROL_IS = "secrets never planted"
 CHANCE_IS = "a secret never planted, with a uniform rank among the references"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
 Score = Callable[[Sequence[str]], Doubles]  # texts -> log-probability of each (natural log)
+
+EXTRACTION = MeasureSpec(
+    measure="attack.canary_extraction",
+    over="canaries",
+    source=SOURCE,
+    control_is=CONTROL_IS,
+    control_kind="negative",
+)
 
 
 class Canaries(Attack):
@@ -99,14 +106,12 @@ class Canaries(Attack):
         numbers = tuple(map(str, range(len(text))))
         released = PlainNotes(tuple(text), numbers, numbers)
         taken = extracted(canaries, released.as_corpus())
-        found = canary_findings(canaries, bits, taken, {"model": model.kind, "from": "the model"})
+        found = canary_findings(canaries, bits, taken, (model.kind, "the model"))
         if not text:
             return [one for one in found if one.measure == "attack.canary_exposure"]
         n_grams = model_of_text(released, model.vocabulary)
         bits = exposures(canaries, score_of(n_grams), rng)
-        by_text = canary_findings(
-            canaries, bits, taken, {"model": model.kind, "from": "released notes"}
-        )
+        by_text = canary_findings(canaries, bits, taken, (model.kind, "released notes"))
         return found + [one for one in by_text if one.measure == "attack.canary_exposure"]
 
     def train(
@@ -317,7 +322,7 @@ def canary_findings(
     canaries: Sequence[Canary],
     bits: Doubles,
     taken: Mask,
-    detail: Mapping[str, Any] | None = None,
+    attacked: tuple[str, ...] = (),
     *,
     references: int = REFERENCES,
 ) -> list[Finding]:
@@ -325,8 +330,8 @@ def canary_findings(
     never planted.
 
     Args:
-        references: as in `exposures`. A canary that ranks first may be exposed further; the detail
-            counts these.
+        attacked: labels of the model and of its text. references: as in `exposures`. A canary that
+            ranks first may be exposed further; `at_ceiling` counts these.
     """
     found: list[Finding] = []
     repeat_counts = np.array([canary.repeats for canary in canaries])
@@ -335,42 +340,38 @@ def canary_findings(
         never = rows & (repeat_counts == 0)
         for n in sorted(set(repeat_counts[rows].tolist()) - {0}):
             these = rows & (repeat_counts == n)
-            more = {**(detail or {}), "family": family, "repeats": n, "unplanted": int(never.sum())}
-            found.append(_exposure(bits[these], bits[never], references, more))
-            hits = int(taken[these].sum())
-            made = proportion(
-                "attack.canary_extraction",
-                hits,
-                int(these.sum()),
-                over="canaries",
-                control=_control(taken[never]),
-                control_is=CONTROL_IS,
-                control_kind="negative",
-                source=SOURCE,
-                detail=more,
+            labels = ("1 time" if n == 1 else f"{n} times", *attacked, family)
+            numbers = {"repeats": n, "unplanted": int(never.sum())}
+            exposure = _exposure(bits[these], bits[never], references)
+            found.append(
+                replace(
+                    exposure,
+                    labels=(*labels, *exposure.labels),
+                    numbers={**numbers, **exposure.numbers},
+                )
             )
-            found.append(tagged(made, "recipient", "planted names", gated=False))
+            hits = int(taken[these].sum())
+            counts = HitCounts(hits=hits, tries=int(these.sum()), control=_control(taken[never]))
+            extraction = EXTRACTION.share(counts, labels=labels, numbers=numbers)
+            found.append(tagged(extraction, "recipient", "planted names", gated=False))
     return found
 
 
-def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, Any]) -> Finding:
+def _exposure(bits: Doubles, never: Doubles, references: int) -> Finding:
     n = bits.size
     most = float(np.log2(references + 1))
-    at = int((bits >= most - 1e-9).sum())
-    more = {**detail, "references": references, "scale": "bits", "most": float(bits.max())}
-    more |= {"ceiling": most, "at_ceiling": at}
-    if at:
-        message = (
+    at_ceiling = int((bits >= most - 1e-9).sum())
+    warning = ""
+    if at_ceiling:
+        warning = (
             f"{most:.2f} bits is the maximum for {references:,} fresh draws; the true exposure may"
             " be higher"
         )
-        more["warning"] = message
     low = None
     high = None
     method = ""
-    if float(np.ptp(bits)) == 0:  # one canary, or all at the ceiling
-        more["why"] = ALIKE
-    else:
+    is_constant = float(np.ptp(bits)) == 0  # one canary, or all at the ceiling
+    if not is_constant:
         ends = t_interval(bits)
         low = max(0.0, ends.low)
         high = min(most, ends.high)
@@ -388,8 +389,16 @@ def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, 
         control_is=CONTROL_IS,
         control_kind="negative",
         source=SOURCE,
-        detail=more,
+        numbers={
+            "references": references,
+            "most": float(bits.max()),
+            "ceiling": most,
+            "at_ceiling": at_ceiling,
+        },
+        labels=(f"{at_ceiling} of {n} at the ceiling",) if at_ceiling else (),
         unit="canaries",
+        why=ALIKE if is_constant else "",
+        warning=warning,
         # -log2 of a uniform variable bounds the exposure of a uniform rank.
         p=float(gammaincc(n, float(bits.sum()) * np.log(2))),
         p_is=P_IS,

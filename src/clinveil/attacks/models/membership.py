@@ -18,9 +18,8 @@ in one of six random splits. With only released notes, an attacker can build n-g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -46,7 +45,7 @@ from clinveil.lm import (
     joined,
     train_ngram,
 )
-from clinveil.stats import RocScores, unmeasured
+from clinveil.stats import MeasureSpec, RocScores
 
 RATES = (0.01, 0.001)
 MOST = 2_000
@@ -56,7 +55,7 @@ HITS_METHOD = (
     " 95 %"
 )
 REVERSED = "training patients score lower than others, so the attacker reverses the score"
-# values of `from` in the detail
+# what is attacked, and what calibrates the attack
 RELEASED = "released notes"
 MODEL = "the model"
 THIRD = "notes of third patients"
@@ -90,7 +89,6 @@ class Membership(Attack):
             context.held_out,
             rng,
             reference=context.reference,
-            detail={"from": MODEL},
             most=self.most,
         )
 
@@ -102,7 +100,7 @@ def infer_membership(
     rng: Generator,
     *,
     reference: PlainNotes | None = None,
-    detail: Mapping[str, Any] | None = None,
+    attacked: str = MODEL,
     blind: Finding | None = None,
     most: int = MOST,
 ) -> list[Finding]:
@@ -113,6 +111,7 @@ def infer_membership(
             ones, split at random.
         reference: notes of third patients; n-grams of them are the reference model. None: of the
             other patients.
+        attacked: what is attacked: `MODEL` or `RELEASED`.
         blind: the finding of the blind attacker on the same notes, if already measured.
         most: maximum notes of each side, a random sample of patients.
 
@@ -128,8 +127,11 @@ def infer_membership(
             training.texts + held_out.texts, scored.patients, scored.members, rng
         )
     calibrated_by = CROSSFITTED if reference is None else THIRD
-    more = {**(detail or {}), "model": model.kind, "calibrated_by": calibrated_by}
-    return [blind, *membership(scored, blind=blind, detail=more)]
+    labels = (model.kind, attacked)
+    found = membership(scored, blind=blind, labels=labels, calibrated_by=calibrated_by)
+    if attacked == RELEASED:
+        found = list(map(_of_recipient, found))
+    return [blind, *found]
 
 
 def membership_of_release(
@@ -159,14 +161,8 @@ def membership_of_release(
     fewest = min(len(set(side.patients)) for side in (training, held_out))
     if fewest < FOLDS:
         why = f"one side has {fewest} patients, and membership inference requires {FOLDS}"
-        return [
-            tagged(
-                unmeasured("attack.membership", why, unit="patients"),
-                "recipient",
-                "membership",
-                gated=False,
-            )
-        ]
+        missing = MeasureSpec(measure="attack.membership", unit="patients").missing(why)
+        return [tagged(missing, "recipient", "membership", gated=False)]
     _refuse_shared(training, held_out, None)
     training = _sample(training, most, rng)
     held_out = _sample(held_out, most, rng)
@@ -175,18 +171,25 @@ def membership_of_release(
     text = model_of_text(as_words(released))
     scored = _score_notes(text, members, others, None, rng)
     blind = blind_membership(members.texts + others.texts, scored.patients, scored.members, rng)
-    detail = {"from": RELEASED, "model": text.kind, "calibrated_by": CROSSFITTED}
-    of_notes = membership(scored, blind=blind, detail=detail)
+    labels = (text.kind, RELEASED)
+    of_notes = membership(scored, blind=blind, labels=labels, calibrated_by=CROSSFITTED)
     copied = _totals(
         model_of_text(members, text.vocabulary), _encoded(members, others, text.vocabulary)
     )
-    found = [blind, *_with_positive(of_notes, membership(replace(scored, totals=copied)))]
+    positive = membership(replace(scored, totals=copied))
+    found = [blind, *map(_of_recipient, _with_positive(of_notes, positive))]
     if model is not None:
-        of_model = {"from": MODEL}
-        found += infer_membership(
-            model, training, held_out, rng, detail=of_model, blind=blind, most=most
-        )[1:]
+        found += infer_membership(model, training, held_out, rng, blind=blind, most=most)[1:]
     return found
+
+
+def _of_recipient(finding: Finding) -> Finding:
+    """Return a finding on released notes with its cell of the adversary table; the model stays in
+    the vault, so no adversary of the table holds it.
+    """
+    if finding.measure != "attack.membership":
+        return finding
+    return tagged(finding, "recipient", "membership", gated=False)
 
 
 def _with_positive(findings: Sequence[Finding], positive: Sequence[Finding]) -> Iterator[Finding]:
@@ -320,15 +323,19 @@ class ScoredNotes:
 
 
 def membership(
-    scored: ScoredNotes, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
+    scored: ScoredNotes,
+    *,
+    blind: Finding | None = None,
+    labels: tuple[str, ...] = (),
+    calibrated_by: str = "",
 ) -> list[Finding]:
     """Return AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, with a reference,
     calibrated.
 
     Args:
         blind: the finding of the blind attacker on the same notes: the control.
-        detail: added to every finding, for example what was attacked ("model" or "synthetic
-            notes").
+        labels: of every finding: the model, and what was attacked. calibrated_by: the notes of the
+            reference.
 
     Returns:
         `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker. A false
@@ -340,22 +347,31 @@ def membership(
         attackers["calibrated"] = scored.by_patient(scored.totals - scored.reference)
     found = []
     for name, roc in attackers.items():
-        sides = {"members": roc.members.size, "non_members": roc.others.size}
-        more = {**(detail or {}), "attacker": name, **sides}
+        warning = ""
         if (high := roc.auc_interval()[1]) < 0.5:
-            more["warning"] = f"{REVERSED} (AUC {roc.auc:.2f}, interval to {high:.2f})"
+            warning = f"{REVERSED} (AUC {roc.auc:.2f}, interval to {high:.2f})"
             roc = RocScores(-roc.members, -roc.others)
-        found += [_area(roc, more, blind), *(_hits(roc, rate, more) for rate in RATES)]
+        remarks = (f"calibrated by {calibrated_by}",) if calibrated_by else ()
+        numbers = {"members": roc.members.size, "non_members": roc.others.size}
+        for finding in (_area(roc, blind, warning), *(_hits(roc, rate, warning) for rate in RATES)):
+            found.append(
+                replace(
+                    finding,
+                    attack=name,
+                    labels=(*labels, *finding.labels),
+                    numbers={**numbers, **finding.numbers},
+                    remarks=remarks,
+                )
+            )
     return found
 
 
-def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Finding:
-    more = {**detail, "statistic": "area under the curve"}
+def _area(roc: RocScores, blind: Finding | None, warning: str) -> Finding:
     if blind is not None and blind.low is not None and blind.low > 0.5:
         blind_warning = "the blind attacker beats chance: the two sides differ by themselves"
-        more["warning"] = "; ".join(filter(None, (more.get("warning"), blind_warning)))
+        warning = "; ".join(filter(None, (warning, blind_warning)))
     low, high = roc.auc_interval()
-    made = Finding(
+    return Finding(
         "attack.membership",
         roc.auc,
         roc.members.size + roc.others.size,
@@ -368,23 +384,23 @@ def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Find
         control_is="" if blind is None else BLIND_IS,
         control_kind=None if blind is None else "negative",
         source=SOURCE,
-        detail=more,
         unit="patients",
         method=roc.auc_method,
+        warning=warning,
     )
-    if detail.get("from") == RELEASED:
-        return tagged(made, "recipient", "membership", gated=False)
-    return made  # the model stays in the vault: no adversary of the table holds it
 
 
-def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
+def _hits(roc: RocScores, rate: float, warning: str) -> Finding:
     name = "attack.membership_hits"
     n = roc.members.size
-    more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
+    labels = (f"{rate:.1%} false alarms",)
+    numbers = {"false_alarms": rate}
     try:
         share, (low, high) = roc.tpr_at_fpr(rate)
     except InputError as error:
-        return unmeasured(name, str(error), n, source=SOURCE, unit="patients", detail=more)
+        spec = MeasureSpec(measure=name, source=SOURCE, unit="patients")
+        missing = spec.missing(str(error), n, labels=labels, numbers=numbers)
+        return replace(missing, warning=warning)
     return Finding(
         name,
         share,
@@ -395,10 +411,12 @@ def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
         chance=rate,
         chance_is="the same share of members and non-members above the threshold",
         source=SOURCE,
-        detail=more,
+        labels=labels,
+        numbers=numbers,
         unit="patients",
         count=round(share * n),
         method=HITS_METHOD,
+        warning=warning,
     )
 
 
@@ -475,8 +493,13 @@ def _finding(value: float, null: Doubles, members: int, patients: int) -> Findin
     low = max(0.0, value - max(0.0, above - 0.5))
     high = min(1.0, value + max(0.0, 0.5 - below))
     p = (1 + int((np.abs(null - 0.5) >= abs(value - 0.5) - 1e-12).sum())) / (1 + null.size)
-    detail = {"members": members, "non_members": patients - members, "folds": FOLDS}
-    detail |= {"permutations": null.size, "covers_chance": bool(low <= 0.5 <= high)}
+    numbers = {
+        "members": members,
+        "non_members": patients - members,
+        "folds": FOLDS,
+        "permutations": null.size,
+        "covers_chance": bool(low <= 0.5 <= high),
+    }
     return Finding(
         "attack.membership_blind",
         value,
@@ -486,7 +509,7 @@ def _finding(value: float, null: Doubles, members: int, patients: int) -> Findin
         high,
         chance=0.5,
         source=BLIND_SOURCE,
-        detail=detail,
+        numbers=numbers,
         unit="patients",
         p=p,
         p_is="random members, two-sided",

@@ -13,14 +13,15 @@ many there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core import Finding, Ints, SmallInts, words
-from clinveil.stats import alone, clustered_share, own_name_p, permutation_p, proportion, unmeasured
+from clinveil.core import Finding, Ints, KnownList, SmallInts, words
+from clinveil.stats import HitCounts, MeasureSpec, alone, own_name_p, permutation_p
 
 PERMUTATIONS = 999
 REPLICATES = 39
@@ -201,6 +202,23 @@ def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -
     )
 
 
+OWN_NAME = MeasureSpec(
+    measure="attack.own_name",
+    over="patients",
+    source=SOURCE,
+    chance_is=CHANCE_IS,
+    p_is="owners permuted",
+)
+OTHER_NAMES = MeasureSpec(
+    measure="attack.other_names",
+    over="patients",
+    unit="notes",
+    source="chance: first names combined with other last names, each part as frequent as before",
+    p_is="against the shuffled sets of names",
+    chance_is="names of the same parts, shuffled within each position",
+)
+
+
 class NamesFound(NamedTuple):
     """Names found in a batch of notes, or in several."""
 
@@ -220,14 +238,11 @@ def own_names(
     with a note.
     """
     tested_rows = present[index.tested[present]]
-    detail: dict[str, Any] = {
-        "one_part_names": present.size - tested_rows.size,
-        "in_feed": index.tested.size,
-    }
-    detail["in_release"] = present.size
+    numbers = {"one_part_names": present.size - tested_rows.size}
+    known = KnownList(in_feed=index.tested.size, in_release=present.size)
     if not tested_rows.size:
         why = "no patient with a full name has released notes"
-        return unmeasured("attack.own_name", why, detail=detail, unit="patients", source=SOURCE)
+        return replace(OWN_NAME.missing(why, numbers=numbers), known_list=known)
     place = np.full(index.tested.size, -1)
     place[tested_rows] = np.arange(tested_rows.size)
     pairs = place[np.unique(np.concatenate([batch.pairs for batch in found]), axis=0)]
@@ -235,19 +250,11 @@ def own_names(
     count = int((patient == name).sum())
     n = int(tested_rows.size)
     p, p_is = own_name_p(patient, name, n, rng, permutations)
-    detail |= {"expected": patient.size / n, "alone": alone(patient, name, n)}
-    return proportion(
-        "attack.own_name",
-        count,
-        n,
-        over="patients",
-        p=p,
-        p_is=p_is,
-        chance=patient.size / n**2,  # exact mean over all permutations
-        chance_is=CHANCE_IS,
-        source=SOURCE,
-        detail=detail,
-    )
+    # The chance is the exact mean over all permutations.
+    counts = HitCounts(hits=count, tries=n, chance=patient.size / n**2)
+    finding = OWN_NAME.share(counts, p=p, numbers={**numbers, "expected": patient.size / n})
+    known = replace(known, alone=alone(patient, name, n))
+    return replace(finding, p_is=p_is, known_list=known)
 
 
 def other_names(index: FullNameIndex, found: Sequence[NamesFound], notes: Ints) -> Finding:
@@ -257,23 +264,14 @@ def other_names(index: FullNameIndex, found: Sequence[NamesFound], notes: Ints) 
     """
     n = int(notes[:, 0].sum())
     names = int(index.tested.sum())
-    detail: dict[str, float | str] = {"names": names, "shuffled_sets": index.replicates}
+    numbers: dict[str, float] = {"names": names, "shuffled_sets": index.replicates}
     if not n or not names:
         why = "no released notes" if not n else "no full names to search for"
-        return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
+        return replace(OTHER_NAMES.missing(why, n, numbers=numbers), source=SOURCE)
     counts = np.sum([batch.counts for batch in found], axis=0)
     shuffled = counts[1:]
-    return clustered_share(
-        "attack.other_names",
-        notes[:, ::-1],
-        over="patients",
-        chance=float(shuffled.mean() / n),
-        source=(
-            "chance: first names combined with other last names, each part as frequent as before"
-        ),
-        detail={**detail, "chance_most": float(shuffled.max() / n)},
-        unit="notes",
+    return OTHER_NAMES.share(
+        HitCounts.of_clusters(notes[:, ::-1], chance=float(shuffled.mean() / n)),
         p=permutation_p(counts[0], shuffled),
-        p_is="against the shuffled sets of names",
-        chance_is="names of the same parts, shuffled within each position",
+        numbers={**numbers, "chance_most": float(shuffled.max() / n)},
     )

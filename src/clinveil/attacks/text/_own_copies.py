@@ -17,17 +17,15 @@ chance more easily and are judged by the test alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.attacks.suffix_automaton import in_runs
 from clinveil.attacks.threats import tagged
-from clinveil.core import Finding, Ints, Mask, SmallInts
-from clinveil.stats import allowed, copies_refused_from, hypergeometric_tail, proportion
+from clinveil.core import NO_NUMBERS, Finding, Ints, Mask, Numbers, SmallInts
+from clinveil.stats import HitCounts, MeasureSpec, allowed, copies_refused_from, hypergeometric_tail
 
 MIN_PHRASE = 20  # words of a stock phrase, of a note that counts as copied, and of own words in it
 MIN_SAME = 5  # minimum words and numbers of a note that is compared as a unit
@@ -176,68 +174,145 @@ def _maximum(owners: Ints, values: Ints, patients: int) -> Ints:
     return most
 
 
-def own_findings(
-    training: MatchedNotes, held_out: MatchedNotes, spans: Sequence[int], detail: dict[str, Any]
-) -> Iterator[Finding]:
-    """Yield `attack.copies_own` by span and `attack.copies_whole`; control: held-out patients.
+@dataclass(frozen=True, slots=True)
+class CopiedPatients:
+    """How many patients have copied own words, of one kind of copy.
 
-    The share of training patients with `span` own words in one run of the synthetic text, and of
-    those with a complete note in it.
+    Attributes:
+        measure: name of its finding. least: own words (or phrases) from which a patient counts as
+            copied.
+        copied, patients: training patients copied, and all. by_chance, held_out: the same of
+            held-out patients.
+        visible: training patients with enough own words to be detected.
+        whole_notes: the same counts for notes that equal a synthetic note; None without them.
+        labels, numbers: of the finding.
     """
-    for span in spans:
-        # A phrase shorter than the requested run can also be a stock phrase.
-        trained, held = _both_sides(training, held_out, min(MIN_PHRASE, span))
-        more = {**detail, "span": span, "most_own_words": int(trained.run.max())}
-        yield patients_finding(
-            "attack.copies_own", trained.run >= span, held.run >= span, trained.note >= span, more
+
+    measure: str
+    least: int
+    copied: int
+    patients: int
+    by_chance: int
+    held_out: int
+    visible: int
+    whole_notes: CopiedPatients | None = None
+    labels: tuple[str, ...] = ()
+    numbers: Numbers = field(default_factory=dict)
+
+    @property
+    def allowed(self) -> int:
+        """Return the number of copied training patients that is not refused without a test."""
+        return allowed(self.patients, self.held_out, self.by_chance)
+
+    @property
+    def refused_from(self) -> int | None:
+        """Return the number of copied patients that is refused with 95 % probability; None if no
+        number is.
+        """
+        return copies_refused_from(self.patients, self.visible, self.allowed)
+
+    def finding(self, scan: Numbers = NO_NUMBERS) -> Finding:
+        """Return the share of copied training patients; control: held-out ones.
+
+        Args:
+            scan: numbers that all findings of a scan share.
+        """
+        spec = MeasureSpec(
+            measure=self.measure,
+            over="patients",
+            source=SOURCE,
+            control_is=CONTROL_IS,
+            control_kind="negative",
+            p_is=P_IS,
         )
+        control = self.by_chance / self.held_out
+        both = self.patients + self.held_out
+        p = hypergeometric_tail(self.copied, both, self.copied + self.by_chance, self.patients)
+        numbers = {
+            **scan,
+            **self.numbers,
+            "held_out_patients": self.held_out,
+            "held_out_copied": self.by_chance,
+            "allowed": self.allowed,
+            "visible": self.visible,
+            "refused_from": self.refused_from,
+        }
+        counts = HitCounts(hits=self.copied, tries=self.patients, control=control)
+        finding = spec.share(counts, p=p, labels=self.labels, numbers=numbers)
+        return tagged(finding, "recipient", "copies")
+
+
+def own_run_copies(training: MatchedNotes, held_out: MatchedNotes, span: int) -> CopiedPatients:
+    """Count patients with `span` own words in one run of the synthetic text
+    (`attack.copies_own`).
+    """
+    # A phrase shorter than the requested run can also be a stock phrase.
+    trained, held = _both_sides(training, held_out, min(MIN_PHRASE, span))
+    return copied_patients(
+        "attack.copies_own",
+        span,
+        trained.run >= span,
+        held.run >= span,
+        trained.note >= span,
+        labels=(f"{span} words or more",),
+        numbers={"span": span, "most_own_words": int(trained.run.max())},
+    )
+
+
+def whole_note_copies(training: MatchedNotes, held_out: MatchedNotes) -> CopiedPatients:
+    """Count patients with a complete note in the synthetic text (`attack.copies_whole`)."""
     trained, held = _both_sides(training, held_out)
-    same = {
-        "same_copied": trained.same,
-        "same_held_out_copied": held.same,
-        "same_visible": trained.long,
-    }
-    short = {name: int((longest >= MIN_SAME).sum()) for name, longest in same.items()}
-    more = {**detail, "least_words": MIN_PHRASE, "least_same": MIN_SAME, **short}
-    yield patients_finding(
+    same = copied_patients(
         "attack.copies_whole",
+        MIN_SAME,
+        trained.same >= MIN_SAME,
+        held.same >= MIN_SAME,
+        trained.long >= MIN_SAME,
+    )
+    numbers = {
+        "least_words": MIN_PHRASE,
+        "least_same": MIN_SAME,
+        "same_copied": same.copied,
+        "same_held_out_copied": same.by_chance,
+        "same_visible": same.visible,
+    }
+    return copied_patients(
+        "attack.copies_whole",
+        MIN_PHRASE,
         trained.whole >= MIN_PHRASE,
         held.whole >= MIN_PHRASE,
         trained.tokens >= MIN_PHRASE,
-        more,
+        whole_notes=same,
+        numbers=numbers,
     )
 
 
-def patients_finding(
-    measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]
-) -> Finding:
-    """Return the share of copied training patients; `by_chance`: held-out ones. `visible`: with
-    enough own words.
+def copied_patients(
+    measure: str,
+    least: int,
+    copied: Mask,
+    by_chance: Mask,
+    visible: Mask,
+    *,
+    whole_notes: CopiedPatients | None = None,
+    labels: tuple[str, ...] = (),
+    numbers: Numbers = NO_NUMBERS,
+) -> CopiedPatients:
+    """Count copied patients.
+
+    Args:
+        copied, by_chance: of the training and the held-out patients. visible: training patients
+            with enough own words. The others are fields of `CopiedPatients`.
     """
-    n = copied.size
-    others = by_chance.size
-    trained = int(visible.sum())
-    count = int(copied.sum())
-    chance = int(by_chance.sum())
-    maximum_allowed = allowed(n, others, chance)
-    more = {
-        **detail,
-        "held_out_patients": others,
-        "held_out_copied": chance,
-        "allowed": maximum_allowed,
-    }
-    more |= {"visible": trained, "refused_from": copies_refused_from(n, trained, maximum_allowed)}
-    finding = proportion(
-        measure,
-        count,
-        n,
-        over="patients",
-        control=chance / others,
-        control_is=CONTROL_IS,
-        control_kind="negative",
-        p=hypergeometric_tail(count, n + others, count + chance, n),
-        p_is=P_IS,
-        source=SOURCE,
-        detail=more,
+    return CopiedPatients(
+        measure=measure,
+        least=least,
+        copied=int(copied.sum()),
+        patients=copied.size,
+        by_chance=int(by_chance.sum()),
+        held_out=by_chance.size,
+        visible=int(visible.sum()),
+        whole_notes=whole_notes,
+        labels=labels,
+        numbers=numbers,
     )
-    return tagged(finding, "recipient", "copies")

@@ -5,20 +5,19 @@ All three views are exact. Synthetic side: the share of synthetic words in runs 
 or 50 words that occur in a training note. Patients' side: the share of a patient's words in such
 runs of the synthetic text, for training and for held-out patients; stock phrases occur in both, so
 the difference is the copying due to training, independent of the sizes. Own words: the number of
-patients with copied own words, outside stock phrases (`own_findings`); the gates of a synthetic
+patients with copied own words, outside stock phrases (`CopiedPatients`); the gates of a synthetic
 release judge this.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import compress
 from math import ceil, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -27,11 +26,13 @@ from numpy.typing import NDArray
 from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
 from clinveil.attacks.text._own_copies import (
+    CopiedPatients,
     MatchedNotes,
-    own_findings,
-    patients_finding,
+    copied_patients,
+    own_run_copies,
     phrase_hashes,
     stock_phrases,
+    whole_note_copies,
 )
 from clinveil.core import (
     Doubles,
@@ -39,6 +40,7 @@ from clinveil.core import (
     InputError,
     Ints,
     Mask,
+    Numbers,
     SmallInts,
     UsageError,
     setting,
@@ -46,9 +48,10 @@ from clinveil.core import (
 )
 from clinveil.corpus import Corpus, rows
 from clinveil.stats import (
+    HitCounts,
     Interval,
+    MeasureSpec,
     bootstrap_clusters,
-    clustered_share,
     permutation_p,
     ratio,
     share_by_patient,
@@ -65,14 +68,9 @@ Hashes = NDArray[np.uint64]
 
 
 def near_copies(
-    training: MatchedNotes,
-    held_out: MatchedNotes,
-    synthetic: Sequence[SmallInts],
-    detail: dict[str, Any],
-) -> Finding:
-    """Return `attack.copies_near`: training patients with a near copy; control: held-out
-    patients.
-    """
+    training: MatchedNotes, held_out: MatchedNotes, synthetic: Sequence[SmallInts]
+) -> CopiedPatients:
+    """Count training and held-out patients with a near copy (`attack.copies_near`)."""
     sides = (training, held_out)
     keys = [phrase_hashes(side.ids, side.offsets, PHRASE) for side in sides]
     stock = stock_phrases(keys, [side.word_owners for side in sides])
@@ -94,14 +92,14 @@ def near_copies(
         (n >= upper) | ((n >= limit) & (n >= SHARE * all_own))
         for n, all_own in zip(counts, own, strict=True)
     ]
-    more = {
-        **detail,
+    numbers = {
         "least_phrases": limit,
         "phrase": PHRASE,
         "most_phrases": int(counts[0].max()),
+        "upper": upper,
     }
-    return patients_finding(
-        "attack.copies_near", copied[0], copied[1], own[0] >= limit, {**more, "upper": upper}
+    return copied_patients(
+        "attack.copies_near", limit, copied[0], copied[1], own[0] >= limit, numbers=numbers
     )
 
 
@@ -144,6 +142,14 @@ EXACT_ENDS = (
     "exact where both shares are 0 or 1, for this number of patients (Clopper-Pearson), 95 %"
 )
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
+COPIED_TEXT = MeasureSpec(
+    measure="attack.copies",
+    over="synthetic notes",
+    unit="synthetic words",
+    source=SOURCE,
+    control_is=MATCHED,
+    control_kind="negative",
+)
 
 
 class Copies(Attack):
@@ -189,21 +195,51 @@ def copies(
         `attack.copies_matched` and `attack.copies_longest_matched`: the same for a random sample of
         training patients with about as many words as are held out; control: held-out patients.
         `attack.copies_of_patients`: share of training patients' words minus that of held-out ones,
-            P over patients. `attack.copies_own` by span and `attack.copies_whole`: `own_findings`.
-        `attack.copies_near`: `near_copies`.
+            P over patients.
+        `attack.copies_own` by span, `attack.copies_whole`, `attack.copies_near`: `CopiedPatients`.
 
     Raises:
         InputError: no words on one of the three sides, or a patient in both training and held-out
             notes.
     """
-    spans = tuple(sorted(spans))
+    return scan_copies(synthetic, training, held_out, rng, spans=spans).findings
+
+
+@dataclass(frozen=True)
+class CopyScan:
+    """Result of a scan for copies.
+
+    Attributes:
+        findings: all findings. own: patients with own words in a run, by its length; whole, near:
+            patients with a copied note, and with a near copy.
+    """
+
+    findings: list[Finding]
+    own: Mapping[int, CopiedPatients]
+    whole: CopiedPatients
+    near: CopiedPatients
+
+
+def scan_copies(
+    synthetic: Corpus,
+    training: Corpus,
+    held_out: Corpus,
+    rng: Generator,
+    *,
+    spans: Sequence[int] = SPANS,
+) -> CopyScan:
+    """Scan like `copies`, and return the counts of patients with the findings."""
+    spans = sorted(spans)
     _refuse_shared(training, held_out)
     scan = _scan(synthetic, training, held_out, rng)
-    found = list(scan.longest())
+    findings = list(scan.longest())
     for span in spans:
-        found += [*scan.text(span), scan.patients(span, rng)]
-    found += own_findings(scan.trained, scan.held, spans, scan.detail)
-    return [*found, near_copies(scan.trained, scan.held, scan.notes, scan.detail)]
+        findings += [*scan.text(span), scan.patients(span, rng)]
+    own = {span: own_run_copies(scan.trained, scan.held, span) for span in spans}
+    whole = whole_note_copies(scan.trained, scan.held)
+    near = near_copies(scan.trained, scan.held, scan.notes)
+    findings += [patients.finding(scan.numbers) for patients in (*own.values(), whole, near)]
+    return CopyScan(findings, own, whole, near)
 
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
@@ -247,9 +283,13 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
     matched = automaton.fresh()
     for ids in compress(np.split(trained.ids, np.cumsum(trained.lengths)[:-1]), chosen):
         matched.stream(ids)
-    detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": trained.ids.size}
-    detail |= {"held_out_words": held.ids.size, "matched_words": int(trained.lengths[chosen].sum())}
-    return _Scan(trained, held, matched.runs(), notes, lengths, detail)
+    numbers = {
+        "synthetic_notes": len(notes),
+        "training_words": trained.ids.size,
+        "held_out_words": held.ids.size,
+        "matched_words": int(trained.lengths[chosen].sum()),
+    }
+    return _Scan(trained, held, matched.runs(), notes, lengths, numbers)
 
 
 def _key(text: str) -> int:
@@ -315,7 +355,7 @@ class _Scan:
     matched: SmallInts  # (n_synthetic_words,)
     notes: Sequence[SmallInts]  # synthetic
     lengths: Ints  # words of each synthetic note
-    detail: dict[str, Any]
+    numbers: Numbers
 
     def longest(self) -> Iterator[Finding]:
         """Yield the longest run: of all training notes, and of a sample of the size of the held-out
@@ -329,20 +369,21 @@ class _Scan:
         held = float(self.held.runs.max())
         name = "attack.copies_longest"
         n = int(self.lengths.sum())
-        no_interval = {**self.detail, "why": "no interval is available for a maximum"}
+        why = "no interval is available for a maximum"
         yield Finding(
             name,
             longest,
             n,
             "lower",
             source=SOURCE,
-            detail={
-                **no_interval,
+            numbers={
+                **self.numbers,
                 "median_of_notes": float(np.median(by_note)),
                 "held_out": held,
                 "matched": matched,
             },
             unit="words",
+            why=why,
         )
         yield Finding(
             f"{name}_matched",
@@ -353,8 +394,10 @@ class _Scan:
             control_is=MATCHED,
             control_kind="negative",
             source=SOURCE,
-            detail={**no_interval, **self._warning()},
+            numbers=self.numbers,
             unit="words",
+            why=why,
+            warning=self._warning(),
         )
 
     def text(self, span: int) -> Iterator[Finding]:
@@ -362,29 +405,20 @@ class _Scan:
         trained = self._by_note(in_runs(self.trained.runs, span))
         matched = self._by_note(in_runs(self.matched, span))
         held = self._by_note(in_runs(self.held.runs, span))
-        detail = {**self.detail, "span": span}
-        yield clustered_share(
-            "attack.copies",
-            trained,
-            over="synthetic notes",
-            unit="synthetic words",
-            source=SOURCE,
-            detail={**detail, "held_out": ratio(held), "matched": ratio(matched)},
+        labels = (f"{span} words or more",)
+        numbers = {**self.numbers, "span": span}
+        yield COPIED_TEXT.share(
+            HitCounts.of_clusters(trained),
+            labels=labels,
+            numbers={**numbers, "held_out": ratio(held), "matched": ratio(matched)},
         )
-        yield clustered_share(
-            "attack.copies_matched",
-            matched,
-            over="synthetic notes",
-            unit="synthetic words",
-            control=ratio(held),
-            control_is=MATCHED,
-            control_kind="negative",
-            source=SOURCE,
-            detail={**detail, **self._warning()},
+        sampled = replace(COPIED_TEXT, measure="attack.copies_matched").share(
+            HitCounts.of_clusters(matched, control=ratio(held)), labels=labels, numbers=numbers
         )
+        yield replace(sampled, warning=self._warning())
 
-    def _warning(self) -> dict[str, str]:
-        return {"warning": TOO_FEW} if self.trained.ids.size < self.held.ids.size else {}
+    def _warning(self) -> str:
+        return TOO_FEW if self.trained.ids.size < self.held.ids.size else ""
 
     def _by_note(self, covered: Mask) -> Ints:
         """Return the covered words and all words of each synthetic note, (n_notes, 2)."""
@@ -399,13 +433,14 @@ class _Scan:
         trained = self.trained.shared(span)
         held = self.held.shared(span)
         value, (low, high), p = _difference(trained, held, rng)
-        detail = {
-            **self.detail,
+        numbers = {
+            **self.numbers,
             "span": span,
             "patients": len(trained),
             "held_out_patients": len(held),
+            "training_share": ratio(trained),
+            "held_out_share": ratio(held),
         }
-        detail |= {"training_share": ratio(trained), "held_out_share": ratio(held)}
         return Finding(
             "attack.copies_of_patients",
             value,
@@ -415,7 +450,8 @@ class _Scan:
             high,
             chance=0.0,
             source=SOURCE,
-            detail=detail,
+            labels=(f"{span} words or more",),
+            numbers=numbers,
             unit="patients",
             p=p,
             p_is="patients permuted between the sides, one-sided",

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +31,7 @@ from clinveil.attacks.text._full_names import (
     own_names,
 )
 from clinveil.attacks.threats import tagged
-from clinveil.core import Finding, Ints, Kind, SmallInts, character_classes, words
+from clinveil.core import Finding, Ints, Kind, KnownList, SmallInts, character_classes, words
 from clinveil.corpus import (
     PATIENT_ID,
     Corpus,
@@ -44,7 +43,7 @@ from clinveil.corpus import (
     rows,
 )
 from clinveil.scale import Map, each_batch, serial, shared
-from clinveil.stats import proportion, unmeasured
+from clinveil.stats import HitCounts, MeasureSpec
 
 MIN_DIGITS = 4
 LONG_NUMBER = 7
@@ -366,57 +365,39 @@ def _findings(
         known, own, others = (int(total) for total in counts[:, kind].sum(axis=0))
         measure = f"attack.own_{name}"
         unit = f"own {attribute.replace('_', ' ')}"
-        detail: dict[str, Any] = {
-            "known": known,
-            "in_feed": len(search.patients),
-            "in_release": present.size,
-        }
+        spec = MeasureSpec(measure=measure, over=unit, source=SOURCE, chance_is=CHANCE_IS)
         if own:
             hits = [mine for _, (of_kind, mine, _) in found if of_kind == kind]
-            yield _own(measure, hits, n=own, others=others, unit=unit, detail=detail)
+            finding = _own(spec, hits, n=own, others=others, known=known)
         else:
             why = "the patients of the release have no known identifier of sufficient length"
-            yield unmeasured(measure, why, unit=unit, source=SOURCE, detail=detail)
+            finding = spec.missing(why, numbers={"known": known})
+        in_feed = len(search.patients)
+        yield replace(finding, known_list=KnownList(in_feed=in_feed, in_release=present.size))
     names = [batch.names for batch in batches]
     yield own_names(search.names, present, names, rng, permutations)
     yield other_names(search.names, names, totals)
     n, count = map(sum, zip(*(batch.kept for batch in batches), strict=True))
     if n:
-        yield proportion(KEPT, count, n, over="notes", source=SOURCE)
+        spec = MeasureSpec(measure=KEPT, over="notes", source=SOURCE)
+        yield spec.share(HitCounts(hits=count, tries=n))
 
 
-def _own(
-    measure: str,
-    hits: Sequence[bool],
-    *,
-    n: int,
-    others: int,
-    unit: str,
-    detail: dict[str, Any],
-) -> Finding:
-    """Return the share of own identifiers that were found, with that of another patient's as
+def _own(spec: MeasureSpec, hits: Sequence[bool], *, n: int, others: int, known: int) -> Finding:
+    """Return the share of own identifiers that were detected, with that of another patient's as
     chance.
 
     Args:
-        hits: for each identifier found, whether it is the patient's own. n, others: identifiers
-            sought.
+        hits: for each identifier detected, whether it is the patient's own. n, others: identifiers
+            sought. known: values on the list.
     """
     count = sum(hits)
     by_chance = len(hits) - count
-    detail = {**detail, "chance_count": by_chance}
-    if not others:
-        detail["why"] = "no other patient has different values, so chance is unknown"
-    return proportion(
-        measure,
-        count,
-        n,
-        over=unit,
-        unit=unit,
-        source=SOURCE,
-        detail=detail,
-        chance=by_chance / others if others else None,
-        chance_is=CHANCE_IS if others else "",
-    )
+    chance = by_chance / others if others else None
+    numbers = {"known": known, "chance_count": by_chance}
+    finding = spec.share(HitCounts(hits=count, tries=n, chance=chance), numbers=numbers)
+    why = "" if others else "no other patient has different values, so chance is unknown"
+    return replace(finding, why=why)
 
 
 KINDS = {

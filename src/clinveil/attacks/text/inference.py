@@ -9,10 +9,9 @@ also a use of a release: the figure shows what any recipient can learn about a p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -21,7 +20,7 @@ from clinveil.attacks.attack import Attack, Context, source_id
 from clinveil.attacks.text.linkage.matchers import counts
 from clinveil.core import Doubles, Finding, InputError, Ints, Mask, WordIds, setting, words
 from clinveil.corpus import Corpus, KeySample, Note, rows, rows_with
-from clinveil.stats import bootstrap_weights, unmeasured
+from clinveil.stats import MeasureSpec, bootstrap_weights
 
 TrainingSet = tuple[Sequence[Sequence[str]], Ints]
 TrainingSource = Callable[[Mask], TrainingSet]
@@ -60,21 +59,14 @@ class Inference(Attack):
         found: list[Finding] = []
         for column in context.keep:
             notes = read_labelled(context.released, column, rng, most=self.most)
-            about_detail = {"label": column}
             if notes.classes < 2:
-                found.append(
-                    unmeasured("attack.inference", TOO_FEW, detail=about_detail, unit="notes")
-                )
+                spec = MeasureSpec(measure="attack.inference", unit="notes")
+                found.append(spec.missing(TOO_FEW, labels=(column,)))
                 continue
-            found.append(
-                predict(notes, notes.training_set, rng).finding(
-                    {**about_detail, "against": RELEASED}, rng
-                )
-            )
+            released = predict(notes, notes.training_set, rng)
+            found.append(released.finding((RELEASED, column), rng))
             if (plain := _plain(notes, context, column, rng, self.most)) is not None:
-                found.append(
-                    predict(notes, plain, rng).finding({**about_detail, "against": PLAIN}, rng)
-                )
+                found.append(predict(notes, plain, rng).finding((PLAIN, column), rng))
         return found
 
 
@@ -234,42 +226,41 @@ class AttributePredictions:
     chances: Doubles
     shuffled: Doubles
 
-    def finding(self, about_detail: Mapping[str, Any], rng: Generator) -> Finding:
+    def finding(self, labels: tuple[str, ...], rng: Generator) -> Finding:
         """Return the balanced accuracy, with an interval by patient.
 
         Of two values, an attacker whose classifier is mostly wrong names the other one: if the
         whole interval is below chance, the figure is that of this attacker (`turned`).
         """
-        labels = self.notes.labels
+        truth = self.notes.labels
         people = self.notes.people
-        even = np.ones(len(self.notes.labels))
-        value = _balanced(labels, self.chances, even)
-        control = _balanced(labels, self.shuffled, even)
+        even = np.ones(len(truth))
+        value = _balanced(truth, self.chances, even)
+        control = _balanced(truth, self.shuffled, even)
 
         def of_drawn(weights: Ints) -> float:
-            return _balanced(labels, self.chances, weights[people].astype(np.float64))
+            return _balanced(truth, self.chances, weights[people].astype(np.float64))
 
         low, high = bootstrap_weights(int(people.max()) + 1, of_drawn, rng, draws=1000)
         classes = self.notes.classes
-        right = float((self.chances.argmax(axis=1) == labels).mean())
-        detail = {
-            **about_detail,
+        is_reversed = classes == 2 and high < 0.5
+        numbers: dict[str, float] = {
             "classes": classes,
             "left_out": self.notes.left_out,
-            "accuracy": right,
+            "accuracy": float((self.chances.argmax(axis=1) == truth).mean()),
+            "majority": float(np.bincount(truth).max() / len(truth)),
         }
-        detail["majority"] = float(np.bincount(labels).max() / len(labels))
-        if classes == 2 and high < 0.5:
+        if is_reversed:
+            numbers["turned"] = True
             value = 1 - value
             control = 1 - control
             reversed_low = 1 - high
             high = 1 - low
             low = reversed_low
-            detail["turned"] = True
         return Finding(
             "attack.inference",
             value,
-            len(labels),
+            len(truth),
             "lower",
             low,
             high,
@@ -279,7 +270,8 @@ class AttributePredictions:
             control_is=CONTROL_IS,
             control_kind="negative",
             source=SOURCE,
-            detail=detail,
+            labels=labels,
+            numbers=numbers,
             unit="notes",
             method="bootstrap over patients, 95 %",
         )

@@ -14,10 +14,10 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.threats import tagged
-from clinveil.core import Detail, Finding, Ints
+from clinveil.core import Finding, Ints, Numbers
 from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, Hashes, hashes, joined
 from clinveil.scale import Map, each_batch, serial
-from clinveil.stats import unmeasured
+from clinveil.stats import MeasureSpec
 
 SOURCE = "k-anonymity: Sweeney 2002"
 
@@ -51,11 +51,10 @@ def kept_columns(released: Corpus, keep: Sequence[str], executor: Map = serial) 
     keys = joined([batch[0] for batch in batches])
     people = joined([batch[1] for batch in batches])
     sizes, owners = _owners(keys, people)
-    more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
-    n_unique = int(sizes[owners == 1].sum())
-    return [
-        _unique("attack.kept_columns_unique", len(keys), n_unique, {"columns": len(keep), **more})
-    ]
+    numbers = {"columns": len(keep)}
+    if sizes.size:
+        numbers |= {"combinations": int(sizes.size), "smallest": int(owners.min())}
+    return [_unique(len(keys), int(sizes[owners == 1].sum()), numbers)]
 
 
 def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
@@ -74,9 +73,11 @@ def _owners(keys: Hashes, people: Hashes) -> tuple[Ints, Ints]:
     return np.bincount(group), np.bincount(group[new_key | new_one])
 
 
-def _unique(measure: str, n: int, n_unique: int, detail: Detail) -> Finding:
+def _unique(n: int, n_unique: int, numbers: Numbers) -> Finding:
+    measure = "attack.kept_columns_unique"
     if not n:
-        return unmeasured(measure, "no released notes", detail=detail, unit="notes")
+        spec = MeasureSpec(measure=measure, unit="notes")
+        return spec.missing("no released notes", numbers=numbers)
     return Finding(
         measure,
         n_unique / n,
@@ -85,6 +86,6 @@ def _unique(measure: str, n: int, n_unique: int, detail: Detail) -> Finding:
         count=n_unique,
         method="none: all notes of the release are counted",
         source=SOURCE,
-        detail=detail,
+        numbers=numbers,
         unit="notes",
     )

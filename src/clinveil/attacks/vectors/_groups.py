@@ -34,16 +34,14 @@ COUNTED = "a count: nothing is guessed, so there is no chance level and no contr
 def each_model(
     context: Context, rng: Generator, attack: Callable[[Vectors, Context, Generator], list[Finding]]
 ) -> list[Finding]:
-    """Return the findings on each model, from copies of one generator; the detail names the
-    model.
-    """
+    """Return the findings on each model, from copies of one generator; a label names the model."""
     models = context.vectors or ()
     found = list[Finding]()
     for number, vectors in enumerate(models, 1):
-        label = {"model": _label(number, vectors)} if len(models) > 1 else {}
+        of_model = (_label(number, vectors),) if len(models) > 1 else ()
         found += [
-            replace(f, detail={**f.detail, **label})
-            for f in attack(vectors, context, deepcopy(rng))
+            replace(finding, labels=(*of_model, *finding.labels))
+            for finding in attack(vectors, context, deepcopy(rng))
         ]
     return over_models(found)
 
@@ -60,18 +58,19 @@ def _label(number: int, vectors: Vectors) -> str:
 def over_models(findings: Sequence[Finding]) -> list[Finding]:
     """Adjust the P values of several models by Holm over all models and metrics of a measure.
 
-    A finding with `p` gets the detail `p_over_models`, and `models`, the number of models.
+    A finding with `p` gets the number `p_over_models`, and `models`, the number of models.
     """
-    families: dict[tuple[str, object], list[int]] = {}
+    families: dict[tuple[str, str], list[int]] = {}
     for index, finding in enumerate(findings):
         if finding.p is not None:
-            families.setdefault((finding.measure, finding.detail.get("series")), []).append(index)
+            families.setdefault((finding.measure, finding.series), []).append(index)
     adjusted = list(findings)
     for indices in families.values():
         values = holm([findings[index].p or 0.0 for index in indices])
         for index, value in zip(indices, values.tolist(), strict=True):
-            detail = {**findings[index].detail, "p_over_models": value, "models": len(indices)}
-            adjusted[index] = replace(findings[index], detail=detail)
+            finding = findings[index]
+            numbers = {**finding.numbers, "p_over_models": value, "models": len(indices)}
+            adjusted[index] = replace(finding, numbers=numbers)
     return adjusted
 
 

@@ -11,8 +11,7 @@ Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -26,13 +25,13 @@ from clinveil.attacks.vectors._name_pairs import (
 )
 from clinveil.core import Doubles, Finding, InputError
 from clinveil.stats import (
+    HitCounts,
     Interval,
+    MeasureSpec,
     bootstrap_weights,
     permutation_p,
-    proportion,
     share_by_patient,
     share_method,
-    unmeasured,
     weighted_poisson,
 )
 
@@ -45,6 +44,24 @@ RARE_BELOW = 20
 _RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; vectors fixed"
 _INTERVAL = "bootstrap over names, 95 %; vectors fixed"
 CONTROL_IS = "mean of the same list against names re-paired within position"
+NAMED_PATIENTS = MeasureSpec(
+    measure="attack.names_patients",
+    over="patients",
+    source=SOURCE,
+    method="Clopper-Pearson over patients, 95 %",
+    control_is=CONTROL_IS,
+    control_kind="negative",
+)
+LEAKED_NAMES = MeasureSpec(
+    measure="attack.names_leaked",
+    over="names found",
+    unit="full names found",
+    source=REPLACED,
+    chance_is="the share of real names among all full names of the notes",
+    control_is="mean if the same number of names is labelled real at random",
+    control_kind="negative",
+    p_is="the same number of names labelled real at random, two-sided",
+)
 
 
 def attack_names(
@@ -114,14 +131,15 @@ class _Scored:
         hits = int(self.test.hits[self.model])
         null = self.test.null_hits[:, self.model]
         (low, high), method = _interval(self.names, names_found(self.names, self.ranking, k), k)
-        detail: dict[str, Any] = {
-            **self._about(),
+        numbers = {
+            **self._numbers(),
             "k": k,
-            "hits": hits,
             "hits_by_chance": k * true / pairs,
+            "ceiling": min(1.0, true / k),
+            "hits_repaired_most": int(null.max()),
         }
-        detail |= {"ceiling": min(1.0, true / k), "hits_repaired_most": int(null.max())}
-        detail |= {"k_asked": self.requested} if self.requested > pairs else {}
+        if self.requested > pairs:
+            numbers["k_asked"] = self.requested
         return Finding(
             "attack.names",
             hits / k,
@@ -134,7 +152,8 @@ class _Scored:
             control_is=CONTROL_IS,
             control_kind="negative",
             source=SOURCE,
-            detail=detail,
+            labels=_labels(self.ranking, k),
+            numbers=numbers,
             unit="pairs",
             count=hits,
             p=float(self.test.p[self.model]),
@@ -146,21 +165,18 @@ class _Scored:
         """Return the share of patients with a pair of their name among the first K."""
         k = min(self.requested, self.ranking.n_pairs)
         n = self.names.n_names
-        return proportion(
-            "attack.names_patients",
-            int(self.test.names[self.model]),
-            n,
-            over="patients",
-            chance=_chance_of_a_pair(self.names, self.ranking, k),
-            control=float(self.test.null_names[:, self.model].mean() / n),
-            control_is=CONTROL_IS,
-            control_kind="negative",
+        finding = NAMED_PATIENTS.share(
+            HitCounts(
+                hits=int(self.test.names[self.model]),
+                tries=n,
+                chance=_chance_of_a_pair(self.names, self.ranking, k),
+                control=float(self.test.null_names[:, self.model].mean() / n),
+            ),
             p=float(self.test.names_p[self.model]),
-            p_is=self._p_is(),
-            method="Clopper-Pearson over patients, 95 %",
-            source=SOURCE,
-            detail=self._about() | {"k": k},
+            labels=_labels(self.ranking, k),
+            numbers={**self._numbers(), "k": k},
         )
+        return replace(finding, p_is=self._p_is())
 
     def _p_is(self) -> str:
         return (
@@ -169,13 +185,11 @@ class _Scored:
             else "re-pairing, (count + 1) / (draws + 1)"
         )
 
-    def _about(self) -> dict[str, Any]:
-        """Return what was attacked and what was left out."""
+    def _numbers(self) -> dict[str, float]:
+        """Return how much was attacked and how much was left out."""
         names = self.names
         ranking = self.ranking
         return {
-            "model": ranking.label,
-            "metric": ranking.metric,
             "tokens_ranked": int(ranking.ranked.sum()),
             "name_tokens": len(names.tokens),
             "name_tokens_not_ranked": int((~ranking.ranked[names.tokens]).sum()),
@@ -189,6 +203,10 @@ class _Scored:
             "repairings": len(self.test.null_hits),
             "names_alone_in_their_shape": self.test.fixed,
         }
+
+
+def _labels(ranking: NameRanking, k: int) -> tuple[str, ...]:
+    return (*([ranking.label] if ranking.label else []), ranking.metric, f"K {k}")
 
 
 def _true_pairs(names: NameTokens, ranking: NameRanking) -> int:
@@ -260,12 +278,9 @@ def _best(
         )
         method = _INTERVAL
     most = test.null_hits.max(axis=1)
-    detail: dict[str, Any] = {
+    numbers = {
         "k": k,
-        "hits": hits,
         "models": len(rankings),
-        "model": rankings[best].label,
-        "metric": rankings[best].metric,
         "models_over_chance": int((test.adjusted_p <= 0.05).sum()),
         "repairings": len(test.null_hits),
     }
@@ -281,7 +296,8 @@ def _best(
         control_is="mean of the best of the same models against names re-paired within position",
         control_kind="negative",
         source=f"{SOURCE}; maximum: Westfall & Young 1993",
-        detail=detail,
+        labels=_labels(rankings[best], k),
+        numbers=numbers,
         unit="pairs",
         count=hits,
         p=float(test.adjusted_p[best]),
@@ -314,32 +330,22 @@ def leaked_names(
     count = int(found[: real.n_names].sum())
     n = int(found.sum())
     chance = real.n_names / len(found)
-    detail = {"k": min(k, len(ranking)), "model": ranking.label, "metric": ranking.metric}
-    detail |= {"real_names": real.n_names, "surrogate_names": surrogates.n_names, "draws": draws}
+    k = min(k, len(ranking))
+    labels = _labels(ranking, k)
+    numbers = {
+        "k": k,
+        "real_names": real.n_names,
+        "surrogate_names": surrogates.n_names,
+        "draws": draws,
+    }
     if not n:
-        return unmeasured(
-            "attack.names_leaked",
-            "the list contains no full name, real or surrogate",
-            chance=chance,
-            source=REPLACED,
-            unit="full names found",
-            detail=detail,
-        )
+        why = "the list contains no full name, real or surrogate"
+        return LEAKED_NAMES.missing(why, chance=chance, labels=labels, numbers=numbers)
     # Number of found names labelled real if labels are random.
     null = rng.hypergeometric(n, len(found) - n, real.n_names, size=draws).astype(np.float64)
-    return proportion(
-        "attack.names_leaked",
-        count,
-        n,
-        over="names found",
-        unit="full names found",
-        chance=chance,
-        chance_is="the share of real names among all full names of the notes",
-        control=float(null.mean() / n),
-        control_is="mean if the same number of names is labelled real at random",
-        control_kind="negative",
+    return LEAKED_NAMES.share(
+        HitCounts(hits=count, tries=n, chance=chance, control=float(null.mean() / n)),
         p=permutation_p(abs(count - n * chance), np.abs(null - n * chance)),
-        p_is="the same number of names labelled real at random, two-sided",
-        source=REPLACED,
-        detail=detail,
+        labels=labels,
+        numbers=numbers,
     )

@@ -17,11 +17,10 @@ Source: JMIR 2020;22(7):e18055, Experiments 2a and 2b, Tables 2 and 3, Figure 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, comb
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -35,9 +34,11 @@ from clinveil.attacks.vectors._groups import (
     each_model,
     groups,
 )
-from clinveil.core import Doubles, Finding, Ints, setting
+from clinveil.core import NO_NUMBERS, Doubles, Finding, Ints, Numbers, setting
 from clinveil.stats import (
+    HitCounts,
     Interval,
+    MeasureSpec,
     NamePermutations,
     benjamini_hochberg,
     bootstrap_clusters,
@@ -46,10 +47,8 @@ from clinveil.stats import (
     name_ranks,
     permute_names,
     permuted,
-    proportion,
     rank_biserial,
     strata,
-    unmeasured,
     wilcoxon_p,
 )
 from clinveil.vectors import Vectors
@@ -182,7 +181,7 @@ class _ModelDistances:
         measure: str,
         own: Doubles,
         ends: Interval,
-        detail: Mapping[str, Any],
+        numbers: Numbers,
         *,
         chance: float,
         control: float,
@@ -199,7 +198,6 @@ class _ModelDistances:
             if self.groups.frequency is not None
             else "number of diagnoses"
         )
-        detail = {"metric": self.metric, "strata": len(self.parts), "strata_of": kept, **detail}
         return Finding(
             measure,
             float(own.mean()) if value is None else value,
@@ -212,17 +210,20 @@ class _ModelDistances:
             control_is=SWAPPED,
             control_kind="negative",
             source=source,
-            detail=detail,
+            labels=(self.metric,),
+            numbers={"strata": len(self.parts), **numbers},
             unit="patients",
             p=p,
             p_is=p_is,
             method=BOOTSTRAP,
             question=question,
+            remarks=(f"strata of similar {kept}",),
         )
 
 
 def _not_measured(measure: str, n: int, why: str) -> Finding:
-    return unmeasured(measure, why, n, better=None, source=PAPER, unit="patients")
+    spec = MeasureSpec(measure=measure, better=None, source=PAPER, unit="patients")
+    return spec.missing(why, n)
 
 
 def _coverage(found: Groups, tested: Groups) -> Finding:
@@ -236,7 +237,8 @@ def _coverage(found: Groups, tested: Groups) -> Finding:
         low=share,
         high=share,
         source=PAPER,
-        detail={"why": COUNTED, **given, **found.left_out},
+        numbers={**given, **found.left_out},
+        why=COUNTED,
         unit="patients",
         count=len(tested),
         method="exact, no sampling",
@@ -289,14 +291,13 @@ def _wilcoxon(model: _ModelDistances, rng: Generator) -> Finding:
     orders = [permuted(model.parts, rng) for _ in range(WILCOXON_CONTROLS)]
     others = [differences(model.distances[order], model.groups.has) for order in orders]
     rejection_rate = float(np.mean([wilcoxon_p(other) <= LEVEL for other in others]))
-    return model.finding(
+    finding = model.finding(
         "attack.association_wilcoxon",
         model.own,
         bootstrap_clusters(model.own, rank_biserial, rng),
         {
             "in_minus_out": float(model.own.mean()),
             "rejected_with_names_permuted": rejection_rate,
-            "warning": SHARED,
         },
         value=rank_biserial(model.own),
         chance=float(np.mean([rank_biserial(other) for other in others])),
@@ -309,6 +310,7 @@ def _wilcoxon(model: _ModelDistances, rng: Generator) -> Finding:
         ),
         chance_is=f"{EXPECTED}, {WILCOXON_CONTROLS} of them",
     )
+    return replace(finding, warning=SHARED)
 
 
 def _curve(model: _ModelDistances, swapped: NamePermutations, rng: Generator) -> list[Finding]:
@@ -335,19 +337,17 @@ def _curve(model: _ModelDistances, swapped: NamePermutations, rng: Generator) ->
         own = model.own[below]
         ends = _mean_interval(model.own[below], rng)
         label = f"names seen fewer than {threshold:,} times" if threshold else "all names"
-        detail = {"below": threshold, "label": label}
-        points.append(
-            model.finding(
-                measure,
-                own,
-                ends,
-                detail,
-                chance=float(swapped.expected[below].mean()),
-                control=float(model.control[below].mean()),
-                source=f"{PAPER}, Figure 3",
-                question=question,
-            )
+        point = model.finding(
+            measure,
+            own,
+            ends,
+            {"below": threshold},
+            chance=float(swapped.expected[below].mean()),
+            control=float(model.control[below].mean()),
+            source=f"{PAPER}, Figure 3",
+            question=question,
         )
+        points.append(replace(point, labels=(label, *point.labels)))
     return points
 
 
@@ -426,46 +426,46 @@ class PatientTests:
         control_p = test(self.distances[self.swap])
         count = int((adjust(p) <= LEVEL).sum())
         control = int((adjust(control_p) <= LEVEL).sum())
-        detail: dict[str, Any] = {
-            "metric": self.metric,
-            "series": series,
+        correction = "Benjamini-Hochberg" if adjust is benjamini_hochberg else "Holm-Bonferroni"
+        warning, further = self._caveats(series, draws)
+        numbers = {
             "draws": draws,
-            "correction": (
-                "Benjamini-Hochberg" if adjust is benjamini_hochberg else "Holm-Bonferroni"
-            ),
             "unadjusted": float((p <= LEVEL).mean()),
             "unadjusted_control": float((control_p <= LEVEL).mean()),
             "smallest_p": float(p.min()),
-            **self._caveats(series, draws),
+            **further,
         }
         # P = count / n rejects a count of 0, for which it gives P = 0.
         chance = {PAPERS: 1 / (PAPER_DRAWS + 1), NAMES: LEVEL}.get(series, LEVEL / n)
         source = (
             f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995"
         )
-        return proportion(
-            "attack.association_patients",
-            count,
-            n,
+        spec = MeasureSpec(
+            measure="attack.association_patients",
+            series=series,
             over="patients",
-            chance=chance,
             chance_is="the largest mean share that the correction allows without any association",
-            control=control / n,
             control_is=f"the same test with {SWAPPED}",
             control_kind="negative",
             source=source,
-            detail=detail,
             method="Clopper-Pearson, 95 %, as if patients were independent",
             question=_QUESTIONS[series],
         )
+        finding = spec.share(
+            HitCounts(hits=count, tries=n, chance=chance, control=control / n),
+            labels=(self.metric,),
+            numbers=numbers,
+        )
+        return replace(finding, warning=warning, remarks=(f"P corrected by {correction}",))
 
-    def _caveats(self, series: str, draws: int) -> dict[str, Any]:
+    def _caveats(self, series: str, draws: int) -> tuple[str, Numbers]:
+        """Return a warning about a test, and further numbers."""
         n = len(self.distances)
         if series == NAMES:
             message = (
                 f"no P can be below 1/{n}, so Holm could never reject; adjusted for name frequency"
             )
-            return {"warning": message}
+            return message, NO_NUMBERS
         if series == PAPERS:
             error = family_wise_error(n, draws)
             can_reject = "could never reject" if 1 / (draws + 1) > LEVEL / n else "can reject"
@@ -474,13 +474,13 @@ class PatientTests:
                 " association is "
             )
             message += f"{error:.0%}; with (count+1)/(n+1) Holm over {n} patients {can_reject}"
-            return {"family_wise_error": error, "warning": message}
+            return message, {"family_wise_error": error}
         message = (
             "common diagnoses and long descriptions are at other distances from every name, so this"
             " rejects "
         )
         message += "without any link between this name and these diagnoses"
-        return {"could_reject": self._could_reject(n), "warning": message}
+        return message, {"could_reject": self._could_reject(n)}
 
     def _could_reject(self, n: int) -> int:
         """Return the number of patients with enough groups of their size for Holm's first step to

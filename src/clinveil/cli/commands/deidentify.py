@@ -38,5 +38,6 @@ def deidentify(
     limit = how.identifiers.max_residues
     if counts.residues.notes_with_residues > (most := counts.residues.allowed(limit)):
         opened = f"open them with: clinveil review {out.name}"
-        say(f"LIMIT: at most {most} notes may have residues (max_residues {limit:g}); {opened}")
+        allowed = f"at most {most} notes may have residues (identifiers.max_residues {limit:g})"
+        say(f"LIMIT: {allowed}; {opened}")
         raise typer.Exit(4)

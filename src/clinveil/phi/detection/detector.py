@@ -14,8 +14,28 @@ from typing import Any, Protocol
 
 from clinveil.core import LABELS, Span
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import Anchor
-from clinveil.phi.matching.matcher import candidates, matcher
+from clinveil.phi.matching.matcher import Anchor, candidates, matcher
+
+# Of an identifier that begins or ends with a digit.
+BEGIN = r"(?<!\d)"
+END = r"(?!\d)"
+# The same, and not the fraction or the whole part of a decimal.
+WHOLE_BEGIN = rf"{BEGIN}(?<!\d[.,])"
+WHOLE_END = r"(?!\d|[.,]\d)"
+# The same, and not one side of a ratio, a range, a version or a time.
+ALONE_BEGIN = rf"{BEGIN}(?<!\d[.,/:-])"
+ALONE_END = r"(?!\d|[.,/:-]\d|\s?%)"
+# Of an identifier that begins or ends with a letter: not inside a word. Digits and underscores are
+# borders.
+WORD_BEGIN = r"(?<![A-Za-z])"
+WORD_END = r"(?![A-Za-z])"
+# Of a code of letters and digits: not inside another code.
+CODE_BEGIN = r"(?<![A-Za-z\d])"
+CODE_END = r"(?![A-Za-z\d])"
+# Of text that ends with a letter or a digit.
+ANY_END = rf"(?:(?<=\d){END}|(?<!\d){WORD_END})"
+# Between a label and its value, or around the dash of a range.
+GAP = r"[^\w\n]{0,6}"
 
 
 class Detector(Protocol):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from clinveil.core import Span, UsageError
 from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
-from clinveil.phi.detection.adapter_detector import adapters_for
+from clinveil.phi.detection.adapters import adapters_for
 from clinveil.phi.detection.detector import Detector, words
 from clinveil.phi.detection.detectors import DETECTORS
 from clinveil.phi.detection.detectors.tagger import TaggerDetector

@@ -1,7 +1,7 @@
 """Pattern matching restricted to the offsets at which a match can begin, with the same matches as
 `finditer`.
 
-The anchors of all patterns (`anchors.py`) are searched for in one pass over a note, words by an
+The anchors of all patterns are searched for in one pass over a note, words by an
 Aho-Corasick automaton. From the anchors follow the offsets at which each pattern is tried.
 """
 
@@ -20,8 +20,55 @@ from ahocorasick_rs import AhoCorasick, Implementation
 from numpy.typing import NDArray
 
 from clinveil.core import kernel
-from clinveil.phi.matching.anchors import EDGE, FAR, Anchor
 from clinveil.phi.matching.wordtable import codes
+
+EDGE = "|"
+"""Marks a position in a string that is not next to an ASCII letter."""
+FAR = 96
+"""A match begins at most this many characters before its anchor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Text that every match contains: one of several words, a run of digits, or one of some signs.
+
+    Declare the rarest. Letters and digits mean ASCII here; other characters are always allowed.
+
+    Attributes:
+        words: separated by spaces: `fax` alone, `phone*` with letters after it, `*weg` with letters
+            before it. A word in lower case is found in any case.
+        digits: smallest length of the run of digits.
+        signs: one of these characters.
+        within: a match begins at most this many characters before its anchor, `FAR` if unlimited.
+        first: class of the first character of a match, as in a pattern: `[A-Z]`. Any if empty.
+        after: class of the character before a match, if there is one. Any if empty.
+    """
+
+    words: str = ""
+    digits: int = 0
+    signs: str = ""
+    within: int = 0
+    first: str = ""
+    after: str = ""
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.words, self.digits, self.signs))) != 1:
+            raise ValueError("an anchor needs exactly one of words, digits and signs")
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        """The words with an `EDGE` at each side where no letter follows."""
+        return tuple(dict.fromkeys(map(_string, self.words.split())))
+
+
+def _string(word: str) -> str:
+    letters = word.strip("*")
+    if not (letters.isascii() and letters.isalpha()):
+        raise ValueError("a word of an anchor consists of ASCII letters")
+    before = "" if word.startswith("*") else EDGE
+    after = "" if word.endswith("*") else EDGE
+    return before + letters + after
+
 
 Ints = NDArray[np.int32]
 LONGEST_RUN = 64

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clinveil.phi.residue._addresses import addresses
+from clinveil.phi.residue._addresses import SIGNS, Shape, addresses
 from clinveil.phi.residue._digits import digit_shapes
 from clinveil.phi.residue._row import row_words
-from clinveil.phi.residue._signs import SIGNS, Shape
 from clinveil.phi.treatment.policy import Policy, Treatment
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from html import unescape
 from typing import NamedTuple
 
-from clinveil.phi.residue._signs import Shape
+from clinveil.phi.residue._addresses import Shape
 
 _SEPARATOR = r"(?:&#?[0-9a-zA-Z]{1,8};|[-./:_#*\\~]{1,2}|,(?=\d{3}(?!\d)))"
 _AREA = r"\(\d{2,5}\)"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from clinveil.lexicons import is_word
-from clinveil.phi.residue._signs import SIGNS, Shape
+from clinveil.phi.residue._addresses import SIGNS, Shape
 
 if TYPE_CHECKING:
     from clinveil.corpus import Patient

@@ -50,8 +50,8 @@ from clinveil.corpus import (
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.columns import check_date_columns
+from clinveil.phi.treatment.crosswalk import NewIds, part_name
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
-from clinveil.phi.treatment.new_ids import NewIds, part_name
 from clinveil.phi.treatment.part_passes import DeidentifierRecipe, PartTask, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Policy, Treatment

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from clinveil.core import (
-    Detail,
     Finding,
     FolderKind,
     InputError,
@@ -45,7 +44,7 @@ from clinveil.phi.validation.design import METHOD, STRATA, JudgedStratum, recall
 from clinveil.phi.validation.queue import DESIGN, UNSURE, Design, annotated, read_design, read_marks
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
 from clinveil.scale import processes
-from clinveil.stats import clopper_pearson, clustered_share, proportion, sum_of_intervals
+from clinveil.stats import HitCounts, MeasureSpec, clopper_pearson, sum_of_intervals
 
 if TYPE_CHECKING:
     from clinveil.corpus import Patient
@@ -53,6 +52,19 @@ if TYPE_CHECKING:
 SHORTEST = 3  # minimum letters of a part of a name
 KNOWN_SOURCE = "known patients' own names, compared word by word"
 CHANCE_IS = "another patient's name in the same notes"
+KNOWN_PATIENTS = MeasureSpec(
+    measure="validate.known_patients",
+    over="patients",
+    chance_is=CHANCE_IS,
+    source=KNOWN_SOURCE,
+)
+KNOWN_MENTIONS = MeasureSpec(
+    measure="validate.known_mentions",
+    over="patients",
+    unit="mentions",
+    chance_is=CHANCE_IS,
+    source=KNOWN_SOURCE,
+)
 
 
 class NameSurvival:
@@ -101,41 +113,31 @@ class NameSurvival:
         """
         check_known_patients(self._own.keys(), self._counts.keys())
         named = [counts for counts in self._counts.values() if counts["before"]]
-        detail: Detail = {
-            "setting": feed,
+        labels = (feed,)
+        numbers = {
             "in_feed": len(self._own),
             "in_notes": len(self._counts),
             "named": len(named),
         }
         if not named:
             why = "no known patient's own name occurs in these notes"
-            return [
-                Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})
-            ]
-        count = sum(counts["left"] > 0 for counts in named)
-        of_patients = proportion(
-            "validate.known_patients",
-            count,
-            len(named),
-            over="patients",
-            chance=sum(counts["other"] > 0 for counts in named) / len(named),
-            chance_is=CHANCE_IS,
-            source=KNOWN_SOURCE,
-            detail=detail,
+            return [KNOWN_PATIENTS.missing(why, labels=labels, numbers=numbers)]
+        of_patients = KNOWN_PATIENTS.share(
+            HitCounts(
+                hits=sum(counts["left"] > 0 for counts in named),
+                tries=len(named),
+                chance=sum(counts["other"] > 0 for counts in named) / len(named),
+            ),
+            labels=labels,
+            numbers=numbers,
         )
         mentions = np.array(
             [[counts["left"], counts["before"]] for counts in named], dtype=np.int64
         )
         of_others = sum(counts["other"] for counts in named)
-        of_mentions = clustered_share(
-            "validate.known_mentions",
-            mentions,
-            over="patients",
-            chance=min(1.0, of_others / int(mentions[:, 1].sum())),
-            chance_is=CHANCE_IS,
-            unit="mentions",
-            source=KNOWN_SOURCE,
-            detail=detail,
+        chance = min(1.0, of_others / int(mentions[:, 1].sum()))
+        of_mentions = KNOWN_MENTIONS.share(
+            HitCounts.of_clusters(mentions, chance=chance), labels=labels, numbers=numbers
         )
         return [of_patients, of_mentions]
 
@@ -167,7 +169,7 @@ def _recall(
     high = recall([*best.values()])
     if low is None or high is None:
         why = "no detected location was marked as an identifier"
-        return Finding("validate.recall", None, 0, "higher", detail={**about, "why": why})
+        return Finding("validate.recall", None, 0, "higher", numbers=about, why=why)
     return Finding(
         "validate.recall",
         low.value,
@@ -178,7 +180,7 @@ def _recall(
         unit="places",
         method=METHOD,
         source=SOURCE,
-        detail={**about, "found": low.detected, "missed": low.missed},
+        numbers={**about, "found": low.detected, "missed": low.missed},
     )
 
 
@@ -193,7 +195,8 @@ def _precision(
             None,
             0,
             "higher",
-            detail={**about, "why": "the engine detected nothing"},
+            numbers=about,
+            why="the engine detected nothing",
         )
     value, low, _ = _share(worst, locations)
     high = _share(best, locations)[2]
@@ -207,7 +210,7 @@ def _precision(
         unit="places",
         method=SUMMED,
         source=SOURCE,
-        detail=about,
+        numbers=about,
     )
 
 
@@ -228,11 +231,6 @@ def _strata(strata: Mapping[str, JudgedStratum]) -> Iterator[Finding]:
             continue
         hits = len(stratum.hits)
         looked = stratum.looked
-        detail: Detail = {
-            "stratum": STRATA[name].description,
-            "places": stratum.size,
-            "identifiers": sum(stratum.hits),
-        }
         low, high = clopper_pearson(hits, looked)
         yield Finding(
             "validate.places",
@@ -244,7 +242,8 @@ def _strata(strata: Mapping[str, JudgedStratum]) -> Iterator[Finding]:
             unit="places",
             method=EACH,
             source=SOURCE,
-            detail=detail,
+            labels=(STRATA[name].description,),
+            numbers={"places": stratum.size, "identifiers": sum(stratum.hits)},
         )
 
 
@@ -303,13 +302,9 @@ def report(findings: Sequence[Finding]) -> str:
 
 
 def _row(finding: Finding) -> str:
-    subject = ", ".join(
-        str(finding.detail[key])
-        for key in ("setting", "label", "series", "stratum")
-        if key in finding.detail
-    )
+    subject = ", ".join(filter(None, (*finding.labels, finding.series)))
     if finding.value is None:
-        return f"| {subject} | not measured: {finding.detail['why']} | | | |"
+        return f"| {subject} | not measured: {finding.why} | | | |"
     ends = (
         ""
         if finding.low is None or finding.high is None

@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 
 from numpy.random import Generator
 
-from clinveil.attacks import TARGETS, Context, Inversion, Target, copies, single_names
+from clinveil.attacks import (
+    TARGETS,
+    Context,
+    CopyScan,
+    Inversion,
+    Target,
+    scan_copies,
+    single_names,
+)
 from clinveil.channel import (
     Channel,
     TokenTally,
@@ -172,6 +180,7 @@ class ChannelProduct(SourcedProduct):
     channel: Channel = field(repr=False)
     tally: TokenTally
     drawn_from: NoteHashes = field(repr=False)
+    scans: list[CopyScan] = field(default_factory=list, repr=False)
 
     @property
     def hashes(self) -> NoteHashes:
@@ -193,7 +202,8 @@ class ChannelProduct(SourcedProduct):
         job = self.job
         findings = single_names(seen.context)
         if self.channel.in_context:
-            findings += self._copies(seen.context, rng)
+            self.scans[:] = self._scan(seen.context, rng)
+            findings += [finding for scan in self.scans for finding in scan.findings]
         if job.settings.channel.keep_words:
             base, _ = build_channel(
                 self.vectors,
@@ -207,8 +217,8 @@ class ChannelProduct(SourcedProduct):
             ]
         return findings
 
-    def _copies(self, context: Context, rng: Generator) -> list[Finding]:
-        """Return what the release copies of patients that the language model has read, and of
+    def _scan(self, context: Context, rng: Generator) -> Iterator[CopyScan]:
+        """Yield what the release copies of patients that the language model has read, and of
         others; nothing without test patients.
         """
         assert context.released is not None and context.entered is not None
@@ -216,16 +226,14 @@ class ChannelProduct(SourcedProduct):
         training = held_out.without(context.entered)
         others = PatientSubset(context.entered, held_out.patients, inside=True)
         with suppress(InputError):  # a side without words
-            return copies(context.released, training, others, rng)
-        return []
+            yield scan_copies(context.released, training, others, rng)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on the output check, and on attacks."""
         by_chance = self.job.settings.channel.uses_model and self.channel.policy.background > 0
         gates = output_gates(self.check, self.tally, may_repeat=by_chance)
-        copied = [f for f in findings if f.measure.startswith("attack.copies")]
-        if copied:
-            gates += model_gates(copied, self.job.settings.channel.ngram_patients)
+        for scan in self.scans:
+            gates += model_gates(scan, self.job.settings.channel.ngram_patients)
         return [*gates, *self.attack_gates(findings)]
 
     def attack_gates(self, findings: Sequence[Finding]) -> list[Gate]:

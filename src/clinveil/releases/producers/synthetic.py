@@ -75,7 +75,7 @@ from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
 from clinveil.report import Fact
-from clinveil.stats import unmeasured, wilson
+from clinveil.stats import MeasureSpec, wilson
 from clinveil.utility import perplexity_findings
 
 FEWEST_SHARING = 5
@@ -340,13 +340,14 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
     measure = "release.public_names"
     unit = "known full names"
     if not both:
-        return unmeasured(measure, "fewer than two known full names", unit=unit)
+        spec = MeasureSpec(measure=measure, unit=unit)
+        return spec.missing("fewer than two known full names")
     bits = public.log_likelihoods([text for pair in both for text in pair]).reshape(-1, 2) / np.log(
         2
     )
     likelier = int((bits[:, 0] > bits[:, 1]).sum())
     low, high = wilson(likelier, len(both))
-    detail = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
+    numbers = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
     return Finding(
         measure,
         likelier / len(both),
@@ -355,7 +356,7 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
         low,
         high,
         chance=0.5,
-        detail=detail,
+        numbers=numbers,
         unit=unit,
         count=likelier,
         method="Wilson, 95 %",
@@ -430,7 +431,6 @@ def _truncated(counts: WrittenCounts) -> Finding:
     """Return `release.truncated_notes`: the share of notes truncated at the maximum length."""
     low, high = wilson(counts.truncated, counts.notes)
     share = counts.truncated / max(1, counts.notes)
-    detail = {"without_a_word": counts.empty}
     return Finding(
         "release.truncated_notes",
         share,
@@ -438,7 +438,7 @@ def _truncated(counts: WrittenCounts) -> Finding:
         "lower",
         low,
         high,
-        detail=detail,
+        numbers={"without_a_word": counts.empty},
         unit="notes",
         count=counts.truncated,
         method="Wilson, 95 %",

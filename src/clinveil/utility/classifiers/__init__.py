@@ -40,7 +40,7 @@ class Predictions:
     """
 
     test: NDArray[Any] = field(repr=False)
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    chosen: Mapping[str, float] = field(default_factory=dict)
 
 
 class GramCounts(NamedTuple):
@@ -160,12 +160,14 @@ class Linear(Classifier):
             fitted = self._estimator(strength, job.seed)
             fitted.fit(tfidf.transform(counts.train[learn][:, taken]), job.targets[learn])
             probabilities = _probabilities(fitted, tfidf.transform(counts.test[test][:, taken]))
-        detail = {"strength": strength} | ({"threshold": threshold} if job.several else {})
-        return Predictions(decided(probabilities, threshold, several=job.several), detail)
+        chosen = {"strength": strength}
+        if job.several:
+            chosen["threshold"] = threshold
+        return Predictions(decided(probabilities, threshold, several=job.several), chosen)
 
     def like(self, earlier: Predictions) -> Linear:
         """Return the classifier with the strength that an earlier run selected."""
-        strength = earlier.detail.get("strength")
+        strength = earlier.chosen.get("strength")
         return replace(self, strengths=(strength,)) if strength else self
 
     def _selected(self, job: ClassifierInput) -> tuple[float, float]:
@@ -282,7 +284,7 @@ def grams(text: str) -> list[str]:
 LR = Linear("lr", (2.0, 10.0, 50.0))
 SVM = Linear("svm", (0.05, 0.2, 1.0))
 TFIDF_LR = TfidfLogisticRegression()
-classifiers: Members[Classifier] = Members(
+CLASSIFIERS: Members[Classifier] = Members(
     "classifier",
     {
         "lr": "clinveil.utility.classifiers:LR",
@@ -294,7 +296,7 @@ classifiers: Members[Classifier] = Members(
 
 def classifier(model: str) -> Classifier:
     """Return the classifier of a name. Raises UsageError for an unknown one."""
-    return classifiers.get(model)
+    return CLASSIFIERS.get(model)
 
 
 def predict(

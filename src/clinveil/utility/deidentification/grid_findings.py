@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from clinveil.core import Detail, Finding, Ints, Span
-from clinveil.stats import clustered_share, jackknife_t
+from clinveil.core import Better, Finding, Ints, Span
+from clinveil.stats import HitCounts, MeasureSpec, jackknife_t
 from clinveil.utility.deidentification.grid import GridNote
 from clinveil.utility.deidentification.score import score
 
@@ -97,17 +96,17 @@ def _share(
     of: Count,
     unit: str,
     series: str = "all names",
-    better: Any = "lower",
+    better: Better = "lower",
     *,
     by_group: bool = False,
 ) -> Finding:
     counts = _counts(rows, of, (lambda row: row.group) if by_group else (lambda row: row.context))
     over = "groups of names" if by_group else "contexts"
-    detail = {"series": series, "notes": len(rows)}
     values = np.array(list(counts.values()), dtype=np.int64)
-    return clustered_share(
-        measure, values, over=over, better=better, unit=unit, source=SOURCE, detail=detail
+    spec = MeasureSpec(
+        measure=measure, series=series, over=over, unit=unit, better=better, source=SOURCE
     )
+    return spec.share(HitCounts.of_clusters(values), numbers={"notes": len(rows)})
 
 
 def _recalled(row: Scored) -> tuple[int, int]:
@@ -135,8 +134,8 @@ def _worst(rows: Sequence[Scored]) -> Finding:
         enough, key=lambda cell: (sum(row.whole for row in cells[cell]) / sizes[cell], cell)
     )
     recall = _recall(cells[worst], f"worst cell: {worst[0]}, {worst[1].replace('_', ' ')}")
-    detail = {**recall.detail, "cells": len(enough)}
-    return replace(recall, measure="phi.grid_worst", detail=detail)
+    numbers = {**recall.numbers, "cells": len(enough)}
+    return replace(recall, measure="phi.grid_worst", numbers=numbers)
 
 
 def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:
@@ -171,7 +170,6 @@ def _gap(low: Sequence[Scored], high: Sequence[Scored], series: str) -> Iterator
         return float(sums[2] / sums[3] - sums[0] / sums[1])
 
     low_end, high_end = jackknife_t(values, gap)
-    detail: Detail = {"series": series, "contexts": len(shared)}
     yield Finding(
         "phi.grid_gap",
         gap(values.sum(axis=0)),
@@ -180,7 +178,8 @@ def _gap(low: Sequence[Scored], high: Sequence[Scored], series: str) -> Iterator
         low=max(-1.0, low_end),
         high=min(1.0, high_end),
         source=SOURCE,
-        detail=detail,
+        series=series,
+        numbers={"contexts": len(shared)},
         unit="identifiers",
         method="jackknife over contexts, t, 95 %",
     )

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clinveil.core import Detail, Finding, Ints, Span, private_text
+from clinveil.core import Better, Finding, Ints, Span, private_text
 from clinveil.lexicons import name_form
-from clinveil.stats import clustered_share, unmeasured
+from clinveil.stats import HitCounts, MeasureSpec
 from clinveil.utility.deidentification.score import NoteScore, score
 
 SOURCE = (
@@ -112,11 +112,11 @@ class Tally(PatientSums):
 def gold_findings(tally: Tally, clusters: str = "patients") -> list[Finding]:
     """Return all findings of a tally. clusters: "patients", or "notes" if patients are unknown."""
     recall = [
-        _share(tally, "phi.recall", f"recall {metric}", clusters, metric=text)
+        _share(tally, "phi.recall", f"recall {metric}", clusters, label=text)
         for metric, text in METRICS.items()
     ]
     recall += [
-        _share(tally, "phi.recall", f"recall {piece}", clusters, metric=piece, unit=piece)
+        _share(tally, "phi.recall", f"recall {piece}", clusters, label=piece, unit=piece)
         for piece in PIECES
     ]
     labels = sorted(tally.labels, key=lambda label: (-tally.labels[label], label))
@@ -129,14 +129,13 @@ def gold_findings(tally: Tally, clusters: str = "patients") -> list[Finding]:
         leaking = np.stack([by_patient[:, 0] > 0, np.ones(len(by_patient))], axis=1).astype(
             np.int64
         )
-        leaks.append(
-            clustered_share(
-                "phi.leaky_patients", leaking, over=clusters, unit=clusters, source=SOURCE
-            )
+        spec = MeasureSpec(
+            measure="phi.leaky_patients", over=clusters, unit=clusters, source=SOURCE
         )
+        leaks.append(spec.share(HitCounts.of_clusters(leaking)))
     if not tally.complete:
         why = "the gold spans are incomplete, so false positives cannot be counted"
-        return [*recall, *leaks, unmeasured("phi.precision", why)]
+        return [*recall, *leaks, MeasureSpec(measure="phi.precision").missing(why)]
     return [*recall, *leaks, *_of_detected(tally, clusters)]
 
 
@@ -146,7 +145,7 @@ def _of_detected(tally: Tally, clusters: str) -> list[Finding]:
         "right": "a letter or digit of an identifier",
     }
     findings = [
-        _share(tally, "phi.precision", f"precision {m}", clusters, metric=text)
+        _share(tally, "phi.precision", f"precision {m}", clusters, label=text)
         for m, text in metrics.items()
     ]
     labels = sorted(name.partition(" ")[2] for name in tally.counts if name.startswith("found "))
@@ -169,16 +168,21 @@ def _share(
     clusters: str,
     *,
     unit: str = "identifiers",
-    better: Any = "higher",
-    **names: str,
+    better: Better = "higher",
+    label: str = "",
+    series: str = "",
 ) -> Finding:
     counts = tally.of(name)
-    detail: Detail = {"notes": tally.notes, **names}
+    labels = (label,) if label else ()
+    numbers = {"notes": tally.notes}
     if not counts[:, 1].sum():
-        return unmeasured(measure, "these notes have no item of this kind", detail=detail)
-    return clustered_share(
-        measure, counts, over=clusters, better=better, unit=unit, source=SOURCE, detail=detail
+        spec = MeasureSpec(measure=measure, series=series)
+        why = "these notes have no item of this kind"
+        return spec.missing(why, labels=labels, numbers=numbers)
+    spec = MeasureSpec(
+        measure=measure, series=series, over=clusters, unit=unit, better=better, source=SOURCE
     )
+    return spec.share(HitCounts.of_clusters(counts), labels=labels, numbers=numbers)
 
 
 @dataclass
@@ -235,23 +239,19 @@ class Survival(PatientSums):
     def _finding(self, name: str, clusters: str) -> Finding:
         chance = self.of(f"chance {name}").sum(axis=0)
         unit = {"notes": "notes", "words of names": "words"}.get(name, "identifiers")
-        names = (
-            {"label": name}
-            if name.isupper()
-            else {"series": "all identifiers" if name == "all" else name}
-        )
-        detail: Detail = {"notes": self.notes, **names}
-        chance_is = "the same identifiers in a released note of another patient"
-        return clustered_share(
-            "phi.survives",
-            self.of(name),
+        series = "all identifiers" if name == "all" else name
+        spec = MeasureSpec(
+            measure="phi.survives",
+            series="" if name.isupper() else series,
             over=clusters,
             unit=unit,
             source=SOURCE,
-            detail=detail,
-            chance=float(chance[0] / chance[1]) if chance[1] else None,
-            chance_is=chance_is if chance[1] else "",
+            chance_is="the same identifiers in a released note of another patient",
         )
+        by_chance = float(chance[0] / chance[1]) if chance[1] else None
+        counts = HitCounts.of_clusters(self.of(name), chance=by_chance)
+        labels = (name,) if name.isupper() else ()
+        return spec.share(counts, labels=labels, numbers={"notes": self.notes})
 
 
 @lru_cache(maxsize=4)

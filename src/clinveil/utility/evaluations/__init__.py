@@ -2,9 +2,9 @@
 runs.
 
 The commands of `clinveil evaluate` and the functions of `clinveil.evaluate` are made from
-`evaluations`:
+`EVALUATIONS`:
 
-    kind = evaluations.get("similarity")
+    kind = EVALUATIONS.get("similarity")
     kind.help(), kind.inputs, kind.shown
     done = kind(protocol="jamia")({"vectors": Path("v.vec"), "pairs": [Path("p.csv")]}, seed=1)
     done.findings, done.title
@@ -90,7 +90,7 @@ class Evaluation(Settings):
         return first_paragraph(getdoc(cls))
 
 
-evaluations: Members[type[Evaluation]] = Members(
+EVALUATIONS: Members[type[Evaluation]] = Members(
     "evaluation",
     {
         "transfer": "clinveil.utility.evaluations.transfer:Transfer",

@@ -35,7 +35,7 @@ from clinveil.phi import (
     revised,
     text_hash,
 )
-from clinveil.stats import clopper_pearson, jackknife_t, unmeasured
+from clinveil.stats import MeasureSpec, clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput
 
 METHOD = "jackknife over notes, 95 %"
@@ -44,6 +44,15 @@ SOURCE = (
     "Cohen 1960, Educ. Psychol. Meas. 20:37; Hripcsak & Rothschild 2005, J. Am. Med. Inform. Assoc."
     " 12:296"
 )
+
+WORDS = MeasureSpec(
+    measure="utility.agreement",
+    unit="words",
+    better="higher",
+    source=SOURCE,
+    chance_is="two reviewers who hide as many words at random",
+)
+SPANS = MeasureSpec(measure="utility.agreement_f1", unit="spans", better="higher", source=SOURCE)
 
 
 def two_files(run: Reviewable, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:
@@ -80,30 +89,15 @@ def agreement(run: Reviewable, one: DecisionFile, other: DecisionFile) -> list[F
         )
     words = tables[:, :4]
     spans = tables[:, 4:]
-    detail = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
-    in_words = unmeasured(
-        "utility.agreement",
-        "the reviewers hide no word, or all words",
-        int(words.sum()),
-        unit="words",
-        better="higher",
-        source=SOURCE,
-        detail=detail,
-        chance=0.0,
-        chance_is="two reviewers who hide as many words at random",
+    numbers = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
+    in_words = WORDS.missing(
+        "the reviewers hide no word, or all words", int(words.sum()), chance=0.0, numbers=numbers
     )
-    in_spans = unmeasured(
-        "utility.agreement_f1",
-        "the reviewers marked no span",
-        int(spans[:, 1:].sum() - spans[:, 0].sum()),
-        unit="spans",
-        better="higher",
-        source=SOURCE,
-        detail=detail,
-    )
+    n_spans = int(spans[:, 1:].sum() - spans[:, 0].sum())
+    in_spans = SPANS.missing("the reviewers marked no span", n_spans, numbers=numbers)
     return [
-        _measured(in_words, words, kappa, detail),
-        _measured(replace(in_spans, count=int(spans[:, 0].sum())), spans, f1, detail),
+        _measured(in_words, words, kappa),
+        _measured(replace(in_spans, count=int(spans[:, 0].sum())), spans, f1),
     ]
 
 
@@ -111,7 +105,6 @@ def _measured(
     undefined: Finding,
     table: Ints,
     statistic: Callable[[Ints], float],
-    detail: Mapping[str, int],
 ) -> Finding:
     """Return the finding with the value of a statistic and its interval over notes; the unchanged
     one if the statistic is undefined.
@@ -119,7 +112,7 @@ def _measured(
     value = statistic(table.sum(axis=0))
     if np.isnan(value):
         return undefined
-    finding = replace(undefined, value=value, detail=detail)
+    finding = replace(undefined, value=value, why="")
     if value == 1:  # all notes agree, so the jackknife has no variance
         low, high = clopper_pearson(len(table), len(table))
         return replace(finding, low=low, high=high, method=EXACT)

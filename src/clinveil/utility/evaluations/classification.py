@@ -14,12 +14,23 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from numpy.random import Generator, default_rng
 
-from clinveil.core import LABEL, SEED, Finding, NotesSettings, Say, UsageError, group, setting
+from clinveil.core import (
+    LABEL,
+    NO_NUMBERS,
+    SEED,
+    Finding,
+    NotesSettings,
+    Numbers,
+    Say,
+    UsageError,
+    group,
+    setting,
+)
 from clinveil.utility.classifiers import (
+    CLASSIFIERS,
     ClassifierSettings,
     Predictions,
     TrainTestTexts,
-    classifiers,
     predict,
 )
 from clinveil.utility.evaluations import (
@@ -39,7 +50,7 @@ from clinveil.utility.labelled import (
     read_labelled,
     texts_of,
 )
-from clinveil.utility.scores import Scores, majority_of
+from clinveil.utility.scores import ORIGINAL, RELEASED, Scores, majority_of
 
 
 @dataclass(frozen=True)
@@ -53,15 +64,14 @@ class Task:
     parts: RowsOfSplit
 
     @property
-    def detail(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Counts for every finding."""
-        parts = self.parts
-        sizes = {
-            "train": len(parts.learn),
-            "test": len(parts.test),
-            "near_duplicates": parts.duplicates,
+        return {
+            **self.labelled.numbers,
+            "train": len(self.parts.learn),
+            "test": len(self.parts.test),
+            "near_duplicates": self.parts.duplicates,
         }
-        return {**self.labelled.detail, **sizes}
 
 
 def evaluate(
@@ -115,8 +125,8 @@ def compared(
     sides = [TrainTestTexts(texts, texts) for texts in (task.labelled.texts, task.released)]
     original, released = (run(side) for side in sides)
     controls = [run(side, shuffled=True) if control else [] for side in sides]
-    detail = {**task.detail, "model": model, "setting": "protected"}
-    return compare(task, original, released, rng, detail, controls)
+    labels = ("protected", task.labelled.label, model)
+    return compare(task, original, released, rng, labels, shuffled=controls)
 
 
 def compare(
@@ -124,32 +134,34 @@ def compare(
     original: Sequence[Predictions],
     released: Sequence[Predictions],
     rng: Generator,
-    detail: Mapping[str, Any],
+    labels: tuple[str, ...],
+    numbers: Numbers = NO_NUMBERS,
     shuffled: Sequence[Sequence[Predictions]] = ((), ()),
 ) -> list[Finding]:
-    """Return the findings of given predictions: both sides and the loss, for each metric."""
+    """Return the findings of given predictions: both sides and the loss, for each metric.
+
+    Args:
+        labels: the setting, the label and the model. numbers: further numbers of every finding.
+    """
     targets = task.labelled.targets
     tested = task.parts.test
     majority = majority_of(targets[task.parts.learn], len(tested))
-    scores = Scores(targets[tested], [task.labelled.patients[i] for i in tested], majority, detail)
+    patients = [task.labelled.patients[i] for i in tested]
+    scores = Scores(targets[tested], patients, majority, labels, {**task.numbers, **numbers})
     ours, theirs = ([p.test for p in side] for side in (original, released))
     controls = [[p.test for p in side] for side in shuffled]
     findings = []
     for metric in scores.metrics:
-        findings.append(scores.side(metric, "original", ours, controls[0], rng, _chosen(original)))
-        findings.append(
-            scores.side(metric, "released", theirs, controls[1], rng, _chosen(released))
-        )
+        findings.append(scores.side(metric, ORIGINAL, ours, controls[0], rng, _chosen(original)))
+        findings.append(scores.side(metric, RELEASED, theirs, controls[1], rng, _chosen(released)))
         findings.append(scores.loss(metric, ours, theirs, rng))
     return findings
 
 
-def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
-    return (
-        {f"chosen_{name}": value for name, value in runs[0].detail.items()}
-        if len(runs) == 1
-        else {}
-    )
+def _chosen(runs: Sequence[Predictions]) -> dict[str, float]:
+    if len(runs) != 1:
+        return {}
+    return {f"chosen_{name}": value for name, value in runs[0].chosen.items()}
 
 
 class Classification(Evaluation):
@@ -167,7 +179,7 @@ class Classification(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
-    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=classifiers)
+    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=CLASSIFIERS)
     control: bool = setting(True, "Also train on shuffled labels.")
 
     def __call__(
@@ -192,7 +204,7 @@ class Classification(Evaluation):
                 say(f"{label}: {model} on {len(task.labelled)} notes")
                 findings += compared(task, model, rng, control=self.control)
         if released is None:
-            findings = [finding for finding in findings if finding.detail.get("side") == "original"]
+            findings = [finding for finding in findings if finding.series == ORIGINAL]
         against = "itself" if released is None else name_of(released, "released notes")
         return Evaluated(
             findings, f"{name_of(arguments['original'], 'notes')} against {against} (seed {seed})"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clinveil.core import (
+    NO_NUMBERS,
     SEED,
     THREADS,
     Doubles,
@@ -19,6 +20,7 @@ from clinveil.core import (
     InputError,
     Ints,
     LabelledNotesSettings,
+    Numbers,
     Say,
     UsageError,
     group,
@@ -125,7 +127,8 @@ def perplexity_findings(
     *,
     control: Fit | None = None,
     no_control: str = "",
-    remarks: Mapping[str, str] | None = None,
+    warning: str = "",
+    remarks: tuple[str, ...] = (),
 ) -> list[Finding]:
     """Return `utility.perplexity` and `utility.bits_per_character` of notes, with jackknife
     intervals over patients.
@@ -137,7 +140,7 @@ def perplexity_findings(
         fit: fit of the model to these notes, in this order. name: name of the notes ("valid", "held
             out").
         control: fit of a unigram with the same training notes and vocabulary. no_control: the
-            reason if there is none. remarks: further texts of the details.
+            reason if there is none. warning, remarks: of every finding.
 
     Raises InputError if the perplexity is not finite.
     """
@@ -150,12 +153,14 @@ def perplexity_findings(
     rows = _rows(fit, unknown)
     of_patient = _by_patient(rows, notes.patients)
     control_rows = None if control is None else _rows(control, unknown)
-    detail = {**_detail(model, fit, notes, name, unknown), **(remarks or {})}
+    labels = _labels(model, name, unknown)
+    numbers = _numbers(model, fit, notes, unknown)
+    spelling, spelling_remarks = _charged(unknown, fit)
     unit = "notes" if notes.patients == notes.note_ids else "patients"
     findings = []
-    for measure, value, extra in (
-        ("perplexity", _perplexity, {}),
-        ("bits_per_character", _bits, _charged(unknown, fit)),
+    for measure, value, further, remarks_of in (
+        ("perplexity", _perplexity, NO_NUMBERS, ()),
+        ("bits_per_character", _bits, spelling, spelling_remarks),
     ):
         low, high = _interval(of_patient, value)
         finding = Finding(
@@ -167,7 +172,10 @@ def perplexity_findings(
             high=high,
             control=None if control_rows is None else value(control_rows),
             source=SOURCE,
-            detail=detail | extra,
+            labels=labels,
+            numbers={**numbers, **further},
+            warning=warning,
+            remarks=(*remarks, *remarks_of),
             unit=unit,
             method=f"none, of one of the {unit}"
             if low is None
@@ -185,16 +193,21 @@ def _by_patient(rows: Doubles, patients: Sequence[str]) -> Doubles:
     return np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
 
 
-def _detail(
-    model: LanguageModel, fit: Fit, notes: PlainNotes, name: str, unknown: Unknown
-) -> dict[str, str | int | float]:
-    """Return what was measured: model, vocabulary, and counts of tokens and words."""
+def _labels(model: LanguageModel, name: str, unknown: Unknown) -> tuple[str, ...]:
+    """Return the model, the notes and, with unknown words, the vocabulary: perplexities compare at
+    one vocabulary only.
+    """
+    share = unknown.unknown.sum() / max(1, unknown.words.sum())
+    pieces = "words" if model.vocabulary.kind == "words" else "byte pairs"
+    vocabulary = f"{model.vocabulary.size:,} {pieces}, {share:.1%} unknown"
+    return (model.kind, f"{name} notes", *([vocabulary] if share else []))
+
+
+def _numbers(model: LanguageModel, fit: Fit, notes: PlainNotes, unknown: Unknown) -> Numbers:
+    """Return the size of the vocabulary, and counts of tokens and words."""
     n_words = int(unknown.words.sum())
     n_unknown = int(unknown.unknown.sum())
     return {
-        "model": model.kind,
-        "of": name,
-        "vocabulary": model.vocabulary.kind,
         "size": model.vocabulary.size,
         "tokens": int(fit.tokens.sum()),
         "words": n_words,
@@ -230,16 +243,14 @@ def _bits(rows: Doubles) -> float:
     return float((-rows[:, 0].sum() / np.log(2) + rows[:, 2].sum()) / rows[:, 3].sum())
 
 
-def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
+def _charged(unknown: Unknown, fit: Fit) -> tuple[Numbers, tuple[str, ...]]:
+    """Return the cost of spelling unknown words, and how they are charged."""
     spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
     notes = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
     if unknown.unk_in_source.any() and unknown.unknown.any():
         notes.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
-    detail: dict[str, str | int | float] = {
-        "spelling_bits_per_character": spelt,
-        "symbols": unknown.symbols,
-    }
-    return detail | ({"code": "; ".join(notes)} if notes else {})
+    numbers = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
+    return numbers, ("; ".join(notes),) if notes else ()
 
 
 class Perplexity(Evaluation):
@@ -295,12 +306,13 @@ class Perplexity(Evaluation):
             control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
         with model.ready(threads=self.workers):
             fit = fit_of(model, encode(test.texts, model.vocabulary))
-        remarks = {}
+        warning = ""
+        remarks: tuple[str, ...] = ()
         seen = {*map(str, known)} if isinstance(known, list) else None
         if seen is None:
-            remarks["not_checked"] = NOT_CHECKED
+            remarks = (f"not checked: {NOT_CHECKED}",)
         elif some := sum(fingerprint(text) in seen for text in test.texts):
-            remarks["warning"] = TRAINED_ON.format(n=len(test), some=some)
+            warning = TRAINED_ON.format(n=len(test), some=some)
         findings = perplexity_findings(
             model,
             fit,
@@ -308,6 +320,7 @@ class Perplexity(Evaluation):
             "test",
             control=control,
             no_control="" if source is None else NO_CONTROL,
+            warning=warning,
             remarks=remarks,
         )
         title = (

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -25,13 +26,14 @@ from clinveil.core import (
     InputError,
     LabelledNotesSettings,
     Mask,
+    Number,
     Say,
     UsageError,
     group,
     setting,
     words,
 )
-from clinveil.stats import NO_EVIDENCE, permutation_p, unmeasured
+from clinveil.stats import NO_EVIDENCE, MeasureSpec, permutation_p
 from clinveil.utility.evaluations import (
     VECTORS,
     Evaluated,
@@ -114,12 +116,12 @@ def similarity(
 
     Returns:
         `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the
-            detail; the control is the
-        mean over 100 permutations of the vectors. The detail counts pairs: in the list, selected,
+            numbers; the control is the
+        mean over 100 permutations of the vectors. They count pairs: in the list, selected,
         of single words, covered, covered by subwords, with a missing word, scored, left out,
         random. If some pairs need subwords, there is a second finding for the others. Fewer than 20
         covered pairs, or a correlation that is not above chance (P > .05), are not evidence: no
-        value and no interval, with the correlation in the detail.
+        value and no interval, with the correlation in the numbers.
 
     Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """
@@ -127,12 +129,12 @@ def similarity(
     wanted = how.wanted(pairs)
     looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
     selected = _Selected(pairs, looked_up, wanted, how)
-    finding = selected.correlation(rng, selected.counts())
+    finding = selected.correlation(rng)
     if not (selected.covered & looked_up.from_subwords).any():
         return [finding]
     others = similarity(vectors, pairs, rng, SimilarityTask(draws=how.draws))
     series = {"all pairs": finding, "pairs that need no subwords": others[0]}
-    return [replace(f, detail={**f.detail, "series": name}) for name, f in series.items()]
+    return [replace(f, series=name) for name, f in series.items()]
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,17 @@ class _Selected:
     def covered(self) -> Mask:
         return self.wanted & ~np.isnan(self.looked_up.cosines())
 
-    def counts(self) -> dict[str, Any]:
+    @property
+    def scored(self) -> Mask:
+        """The pairs of the correlation."""
+        return self.wanted if self.task.random else self.covered
+
+    @cached_property
+    def numbers(self) -> dict[str, Number]:
+        """Numbers of pairs: in the list, selected (`asked`), of single words, and with a similarity
+        (`covered`); of these from subwords, with a missing word, and of a term with itself; of the
+        correlation (`scored`); without a similarity, left out or drawn at random.
+        """
         covered = self.covered
         wanted = self.wanted
         single = np.array(
@@ -156,34 +168,31 @@ class _Selected:
             dtype=np.bool_,
         )
         gaps = int((wanted & ~covered).sum())
-        return {
-            "list": self.pairs.name,
-            "protocol": self.task.protocol,
-            "statistic": STATISTIC[self.task.protocol],
+        same_term = self.looked_up.evaluated.first == self.looked_up.evaluated.second
+        numbers: dict[str, Number] = {
             "pairs": len(self.pairs),
             "asked": int(wanted.sum()),
             "single": int((wanted & single).sum()),
             "covered": int(covered.sum()),
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
-            "identical": int(
-                (
-                    covered & (self.looked_up.evaluated.first == self.looked_up.evaluated.second)
-                ).sum()
-            ),
-            "scored": int((wanted if self.task.random else covered).sum()),
+            "identical": int((covered & same_term).sum()),
+            "scored": int(self.scored.sum()),
             "left_out": 0 if self.task.random else gaps,
             "random": gaps if self.task.random else 0,
-            **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
+        if self.task.random:
+            numbers["min_count"] = self.task.min_count
+        return numbers
 
-    def correlation(self, rng: Generator, detail: Mapping[str, Any]) -> Finding:
-        if detail["covered"] < FEWEST_PAIRS:
-            scored_pairs = f"{detail['covered']} of {detail['asked']} pairs have a similarity"
+    def correlation(self, rng: Generator) -> Finding:
+        n_covered = int(self.covered.sum())
+        if n_covered < FEWEST_PAIRS:
+            scored_pairs = f"{n_covered} of {self.wanted.sum()} pairs have a similarity"
             return self._without_value(
-                f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required", detail
+                f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
             )
-        scored = self.wanted if self.task.random else self.covered
+        scored = self.scored
         correlated = Correlated(
             self.looked_up.cosines()[scored],
             self.pairs.scores[scored],
@@ -193,18 +202,19 @@ class _Selected:
         value = correlated.value(rng)
         resampled = correlated.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
-            return self._without_value("the similarities or the scores are constant", detail)
+            return self._without_value("the similarities or the scores are constant")
         null = correlated.permuted(rng)
         control = self._control(rng, correlated, scored)
         low, high = np.quantile(resampled, [0.025, 0.975])
         chance_low, chance_high = np.quantile(null, [0.025, 0.975]).tolist()
         finding = replace(
-            self._without_value("", detail),
+            self._without_value("not measured"),
             value=value,
             low=low,
             high=high,
             method="bootstrap over word pairs, 95 %",
-            detail={**detail, "chance_low": chance_low, "chance_high": chance_high},
+            numbers={**self.numbers, "chance_low": chance_low, "chance_high": chance_high},
+            why="",
             chance=0.0,
             chance_is="no correlation",
             p=permutation_p(value, null),
@@ -215,16 +225,15 @@ class _Selected:
         )
         return finding if (finding.p or 0.0) <= AT_CHANCE else _not_above_chance(finding)
 
-    def _without_value(self, why: str, detail: Mapping[str, Any]) -> Finding:
-        return unmeasured(
-            "utility.similarity",
-            why,
-            detail["scored"],
-            detail=detail,
+    def _without_value(self, why: str) -> Finding:
+        spec = MeasureSpec(
+            measure="utility.similarity",
             better="higher",
             source=SOURCE[self.task.protocol],
             unit="word pairs",
         )
+        labels = (self.pairs.name, f"{STATISTIC[self.task.protocol]} correlation")
+        return spec.missing(why, int(self.scored.sum()), labels=labels, numbers=self.numbers)
 
     def _control(self, rng: Generator, correlated: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
@@ -235,13 +244,15 @@ class _Selected:
 
 
 def _not_above_chance(finding: Finding) -> Finding:
-    """Return the finding of a correlation with the correlation as a detail instead of a value."""
+    """Return the finding of a correlation with the correlation in its numbers instead of a
+    value.
+    """
     why = (
         f"{NO_EVIDENCE}: the correlation ({finding.value:.3f}, {finding.n} pairs) is not above"
         f" chance (P {finding.p:.2f})"
     )
-    detail = {**finding.detail, "correlation": finding.value, "why": why}
-    return replace(finding, value=None, low=None, high=None, method="", detail=detail)
+    numbers = {**finding.numbers, "correlation": finding.value}
+    return replace(finding, value=None, low=None, high=None, method="", numbers=numbers, why=why)
 
 
 _CONTROL = (
@@ -333,10 +344,10 @@ class Similarity(Evaluation):
 
 def _counted(finding: Finding) -> str:
     """Return one line on the coverage of a list."""
-    d = finding.detail
-    name = ", ".join(str(d[key]) for key in ("list", "series") if d.get(key))
+    n = finding.numbers
+    name = ", ".join(filter(None, (finding.labels[0], finding.series)))
     return (
-        f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words),"
-        f" {d['covered']} covered ({d['by_subwords']} by subwords, {d['partial']} with a missing"
-        f" word); others: {d['left_out']} left out, {d['random']} at random"
+        f"{name}: {n['pairs']} pairs, {n['asked']} used ({n['single']} of single words),"
+        f" {n['covered']} covered ({n['by_subwords']} by subwords, {n['partial']} with a missing"
+        f" word); others: {n['left_out']} left out, {n['random']} at random"
     )

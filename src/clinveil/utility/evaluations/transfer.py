@@ -26,8 +26,8 @@ from clinveil.core import (
     setting,
 )
 from clinveil.corpus import Corpus, SourceIds, rows
-from clinveil.stats import unmeasured
-from clinveil.utility.classifiers import classifiers
+from clinveil.stats import MeasureSpec
+from clinveil.utility.classifiers import CLASSIFIERS
 from clinveil.utility.evaluations import (
     VAULT,
     Evaluated,
@@ -62,7 +62,7 @@ def useful(
     Returns:
         `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.two_sample`
         (without a crosswalk), `utility.vectors` (with pairs) and `utility.within`. A finding that
-        cannot be measured has no value, and its detail has the reason.
+        cannot be measured has no value, but a reason.
 
     Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note;
     ValueError without both sides.
@@ -84,9 +84,7 @@ def useful(
         def task(each: ArmPredictions) -> list[Finding]:
             return [each.finding(measure, _rng())]
 
-        tried = [
-            _tried(measure, partial(task, each), str(each.label.detail["label"])) for each in arms
-        ]
+        tried = [_tried(measure, partial(task, each), each.label.real.label) for each in arms]
         return [
             *(f for each in tried for f in each),
             *(_unmeasured(measure, error, label) for label, error in missing),
@@ -133,8 +131,8 @@ def _tried(measure: str, task: Callable[[], list[Finding]], label: str = "") -> 
 
 def _unmeasured(measure: str, error: InputError, label: str = "") -> Finding:
     why = f"Column {label!r} cannot be used: {error.problem}." if label else f"{error.problem}."
-    detail = {"task": measure.partition(".")[2], **({"label": label} if label else {})}
-    return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
+    spec = MeasureSpec(measure=measure, better="higher", source=SOURCE)
+    return spec.missing(why, labels=(label,) if label else ())
 
 
 class Transfer(Evaluation):
@@ -153,7 +151,7 @@ class Transfer(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     workers: int = WORKERS
-    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=classifiers)
+    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=CLASSIFIERS)
     unpaired: bool = setting(
         False, "Released notes are of other patients; both files have the label."
     )
@@ -198,15 +196,13 @@ def _same_ids(real: Corpus, released: Corpus) -> dict[str, str]:
 
 def _scores(finding: Finding) -> str:
     """Return the scores behind a share in one line, or "" if there are none."""
-    detail = finding.detail
-    if "score" not in detail:
+    scores = finding.scores
+    if scores is None or scores.score is None:
         return ""
-    name = ", ".join(
-        str(detail[key]) for key in ("task", "label", "model", "list") if detail.get(key)
-    )
-    line = f"{name}: {detail['metric']} {detail['score']:.3f}, floor {detail['floor']:.3f}"
-    line += f", ceiling {detail['ceiling']:.3f}"
-    if "of_ceiling" in detail:
-        value, low, high = (float(detail[f"of_ceiling{end}"] or 0) for end in ("", "_low", "_high"))
-        line += f"; {value:.1%} of real ({low:.1%} to {high:.1%})"
-    return f"{line}; tested on {detail['tested_on']}" if "tested_on" in detail else line
+    name = ", ".join((finding.measure.partition(".")[2], *finding.labels))
+    line = f"{name}: {scores.metric} {scores.score:.3f}, floor {scores.floor:.3f}"
+    line += f", ceiling {scores.ceiling:.3f}"
+    if scores.of_ceiling is not None:
+        ends = f"{scores.of_ceiling_low:.1%} to {scores.of_ceiling_high:.1%}"
+        line += f"; {scores.of_ceiling:.1%} of real ({ends})"
+    return f"{line}; tested on {finding.tested_on}" if finding.tested_on else line

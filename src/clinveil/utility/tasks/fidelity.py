@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core import Finding, InputError, words
+from clinveil.core import Finding, GapScores, InputError, words
 from clinveil.stats import RocScores
 from clinveil.utility.tasks.notes import Texts
 
@@ -82,14 +82,6 @@ def _compared(
     scores, lowest = (_scores(analyzer, real, side) for side in (released, floor))
     low, high = scores.auc_interval()
     value, worst, best = (2 * (1 - auc) for auc in (scores.auc, high, low))
-    detail: dict[str, float | str] = {
-        "task": "two_sample",
-        "label": name,
-        "metric": "AUC, .5 is best",
-        "model": "lr",
-        "score": scores.auc,
-    }
-    detail |= {"floor": lowest.auc, "ceiling": CEILING, "low_score": low, "high_score": high}
     return Finding(
         "utility.two_sample",
         value,
@@ -97,7 +89,9 @@ def _compared(
         "higher",
         low=worst,
         high=best,
-        detail=detail,
+        labels=(name, "lr"),
+        numbers={"low_score": low, "high_score": high},
+        scores=GapScores("AUC, .5 is best", score=scores.auc, floor=lowest.auc, ceiling=CEILING),
         unit="notes",
         source=SOURCE,
         method=METHOD,

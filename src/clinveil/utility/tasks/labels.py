@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core import Doubles, Finding, InputError, Ints, words
+from clinveil.core import Doubles, Finding, InputError, Ints, Number, words
+from clinveil.stats import MeasureSpec
 from clinveil.utility.classifiers import TrainTestTexts, predict
 from clinveil.utility.labelled import (
     OTHER,
@@ -137,12 +137,13 @@ class Label:
         return np.asarray(every / np.maximum(tested, 1e-9))
 
     @property
-    def detail(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Number]:
         """Counts for every finding."""
-        kept = ("label", "classes", "classes_merged", "not_released", "sampled")
+        kept = ("classes", "classes_merged", "not_released", "sampled")
+        real = self.real.numbers
         sizes = {"train": len(self.folds[0].learn), "near_duplicates": self.folds[0].duplicates}
         sizes["train_released"] = sizes["train"] if self.is_paired else len(self.released)
-        return {**{key: self.real.detail[key] for key in kept if key in self.real.detail}, **sizes}
+        return {**{name: real[name] for name in kept if name in real}, **sizes}
 
 
 @dataclass(frozen=True)
@@ -258,26 +259,19 @@ class ArmPredictions:
             }.items()
         }
         arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
-        entries = {
-            **self.label.detail,
-            "model": self.model,
-            "metric": "macro-F1",
-            "folds": len(self.label.folds),
-        }
         real = self.ceiling
-        entries["tested_on"] = self.label.release.tested_on(
-            len(real.truth), len(np.unique(real.patient))
-        )
         same = np.array_equal(arm.guess, real.guess) and np.array_equal(arm.truth, real.truth)
         agreeing = len(np.unique(real.patient)) if same else 0
+        tested_on = self.label.release.tested_on(len(real.truth), len(np.unique(real.patient)))
         return share_finding(
-            measure,
+            MeasureSpec(measure=measure, unit="test notes", method=METHOD),
             arms,
             len(arm.truth),
-            entries,
+            "macro-F1",
+            labels=(self.label.real.label, self.model),
+            numbers={**self.label.numbers, "folds": len(self.label.folds)},
+            tested_on=tested_on,
             agreeing=agreeing,
-            unit="test notes",
-            method=METHOD,
         )
 
     def _weighted(self, tested: Tested, n_classes: int) -> Doubles:

@@ -17,13 +17,13 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core import Doubles, Finding, words
+from clinveil.core import Doubles, Finding, GapScores, words
 from clinveil.corpus import corpus_of_texts
 from clinveil.lm import (
     END,
@@ -36,7 +36,7 @@ from clinveil.lm import (
     train_ngram,
     train_unigram,
 )
-from clinveil.stats import NO_EVIDENCE, unmeasured
+from clinveil.stats import NO_EVIDENCE, MeasureSpec
 from clinveil.utility.pairs import (
     FEWEST_PAIRS,
     PairList,
@@ -60,6 +60,13 @@ LM_METHOD = (
     " 95 %"
 )
 
+LANGUAGE_MODEL = MeasureSpec(
+    measure="utility.language_model", unit="words of test notes", method=LM_METHOD
+)
+VECTORS = MeasureSpec(
+    measure="utility.vectors", unit="word pairs", better="higher", source=SOURCE, method=METHOD
+)
+
 
 def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     """Return `utility.language_model`: lower bits per word are better; the share may be negative.
@@ -69,7 +76,7 @@ def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding
     real, released = ([words(text) for text in side] for side in (texts.real, texts.released))
     n_patients = int(texts.patient.max()) + 1
     sums = {arm: np.zeros((n_patients, 2)) for arm in ("released", "floor", "ceiling")}
-    sizes: dict[str, float | str] = {}
+    sizes: dict[str, float] = {}
     for train, test in texts.folds[:LM_FOLDS]:
         learn = [real[i] for i in train]
         other = [released[i] for i in texts.released_rows(train)]
@@ -97,13 +104,16 @@ def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding
     arms = bootstrap_arms(sums, ratio, rng, better="lower")
     n = int(sums["ceiling"][:, 1].sum())
     tested = texts.tested_rows(LM_FOLDS)
-    sizes["tested_on"] = release.tested_on(tested.size, len(np.unique(texts.patient[tested])))
-    detail = {"metric": "bits per word", "model": "trigram", **sizes}
-    return [
-        share_finding(
-            "utility.language_model", arms, n, detail, unit="words of test notes", method=LM_METHOD
-        )
-    ]
+    finding = share_finding(
+        LANGUAGE_MODEL,
+        arms,
+        n,
+        "bits per word",
+        labels=("trigram",),
+        numbers=sizes,
+        tested_on=release.tested_on(tested.size, len(np.unique(texts.patient[tested]))),
+    )
+    return [finding]
 
 
 def _encoded(notes: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> list[Ids]:
@@ -160,13 +170,13 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     ours, theirs = (pair_vectors(side, pairs).cosines() for side in (real, released))
     common = ~np.isnan(ours) & ~np.isnan(theirs)
     n = int(common.sum())
-    detail: dict[str, Any] = {"list": pairs.name, "metric": "Spearman", "pairs": len(pairs)}
-    detail["pairs_real"] = int((~np.isnan(ours)).sum())
+    labels = (pairs.name,)
+    numbers = {"pairs": len(pairs), "pairs_real": int((~np.isnan(ours)).sum())}
     if n < FEWEST_PAIRS:
         held = f"vectors of both sides contain {n} of the {len(pairs)} pairs"
         why = f"{NO_EVIDENCE}: {held}; {FEWEST_PAIRS} are required"
-        entries = {"task": "vectors", **detail}
-        return unmeasured("utility.vectors", why, n, detail=entries, better="higher", source=SOURCE)
+        missing = replace(VECTORS, unit="").missing(why, n, labels=labels, numbers=numbers)
+        return replace(missing, scores=GapScores("Spearman"))
     arms = _correlations(theirs[common], ours[common], pairs.scores[common], rng)
     for arm, name in (("ceiling", "of the real notes"), ("released", "of the release")):
         if not arms.exceeds(arm, "floor"):
@@ -174,23 +184,15 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
                 f"{NO_EVIDENCE}: vectors {name} do not correlate with human scores above chance"
                 f" ({n} pairs)"
             )
-            named = {
-                "task": "vectors",
-                **detail,
-                "score": arms.scores["released"],
-                "floor": 0.0,
-                "ceiling": arms.scores["ceiling"],
-            }
-            return unmeasured(
-                "utility.vectors",
-                why,
-                n,
-                detail=named,
-                better="higher",
-                source=SOURCE,
-                unit="word pairs",
+            scores = GapScores(
+                "Spearman",
+                score=arms.scores["released"],
+                floor=0.0,
+                ceiling=arms.scores["ceiling"],
             )
-    return share_finding("utility.vectors", arms, n, detail, unit="word pairs", method=METHOD)
+            missing = VECTORS.missing(why, n, labels=labels, numbers=numbers)
+            return replace(missing, scores=scores)
+    return share_finding(VECTORS, arms, n, "Spearman", labels=labels, numbers=numbers)
 
 
 def _correlations(released: Doubles, real: Doubles, human: Doubles, rng: Generator) -> Arms:

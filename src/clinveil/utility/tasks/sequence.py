@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core import Finding, InputError, Ints, lookup_form, word_spans, words
-from clinveil.stats import unmeasured
+from clinveil.core import Finding, GapScores, InputError, Ints, lookup_form, word_spans, words
+from clinveil.stats import MeasureSpec
 from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
 from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts, texts_entered
@@ -37,6 +37,10 @@ SEQUENCE_FOLDS = 2
 METHOD = (
     f"bootstrap over patients of the test notes (without test patients: {SEQUENCE_FOLDS} of 5"
     " folds), 95 %"
+)
+
+SEQUENCE = MeasureSpec(
+    measure="utility.sequence", unit="words of test notes", better="higher", method=METHOD
 )
 
 
@@ -63,15 +67,11 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
         _numbered(numbers, forms, labels) for forms, _, labels in map(negation_labels, texts.real)
     ]
     released, carried = _released(release, texts, numbers)
-    detail = {
-        "label": "negated words",
-        "model": "lr",
-        "metric": "macro-F1",
-        "labels_of_source": carried,
-    }
+    labels = ("negated words", "lr")
+    of_source = {"labels_of_source": carried}
     if why := _too_few(real, released, texts):
-        entries = {"task": "sequence", **detail}
-        return [unmeasured("utility.sequence", why, detail=entries, better="higher")]
+        missing = replace(SEQUENCE, unit="").missing(why, labels=labels, numbers=of_source)
+        return [replace(missing, scores=GapScores("macro-F1"))]
     n_patients = int(texts.patient.max()) + 1
     sums = {arm: np.zeros((n_patients, 6)) for arm in ("released", "floor", "ceiling")}
     for train, test in texts.folds[:SEQUENCE_FOLDS]:
@@ -92,12 +92,16 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     n = int(sums["ceiling"][:, 2:4].sum())
     tested_rows = texts.tested_rows(SEQUENCE_FOLDS)
     tested_patients = len(np.unique(texts.patient[tested_rows]))
-    detail["tested_on"] = release.tested_on(tested_rows.size, tested_patients)
-    return [
-        share_finding(
-            "utility.sequence", scored, n, detail, unit="words of test notes", method=METHOD
-        )
-    ]
+    finding = share_finding(
+        SEQUENCE,
+        scored,
+        n,
+        "macro-F1",
+        labels=labels,
+        numbers=of_source,
+        tested_on=release.tested_on(tested_rows.size, tested_patients),
+    )
+    return [finding]
 
 
 def _too_few(real: Sequence[LabelledWords], released: Sequence[LabelledWords], texts: Texts) -> str:

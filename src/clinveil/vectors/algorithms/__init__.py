@@ -9,7 +9,7 @@ from clinveil.core import Members
 if TYPE_CHECKING:
     from clinveil.vectors.algorithm import Algorithm
 
-algorithms: Members[type[Algorithm]] = Members(
+ALGORITHMS: Members[type[Algorithm]] = Members(
     "vector algorithm",
     {
         "cbow": "clinveil.vectors.algorithms.cbow:Cbow",

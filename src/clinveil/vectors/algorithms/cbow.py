@@ -14,8 +14,8 @@ import numpy as np
 
 from clinveil.core import MissingExtra, at_most_cores
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting
-from clinveil.vectors.note_passes import passes
 from clinveil.vectors.sentences import sentence_file
+from clinveil.vectors.settings import passes
 from clinveil.vectors.table import Subwords, Vectors
 
 _WORDS_EACH = 80_000  # minimum words of a worker

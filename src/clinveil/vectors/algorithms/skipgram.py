@@ -26,8 +26,8 @@ from clinveil.vectors.algorithms._steps import (
     subsample_lines,
     train_rounds,
 )
-from clinveil.vectors.note_passes import passes
 from clinveil.vectors.sentences import END, IdFile, Ids, encoded_file, words_in
+from clinveil.vectors.settings import passes
 from clinveil.vectors.table import Vectors
 
 LANES = (

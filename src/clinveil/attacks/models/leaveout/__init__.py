@@ -375,18 +375,18 @@ def compare(store: Store, audit: LeaveOutAudit, rng: Generator, *, text: bool = 
         effects = pdtp.cross_fit(
             [left_out, *([read(model) for model in models] for models in audit.other_seeds)]
         )
-    detail: dict[str, Any] = {"mode": audit.full.mode, "model": audit.full.kind}
-    detail |= {
-        "from": "released notes" if text else "the model",
-        "first_weights": audit.name or "random",
-    }
-    if recipe is not None:
-        detail["dropout"] = recipe.dropout
-    found = pdtp.findings(compared, rng, detail)
+    labels = (
+        audit.full.mode,
+        audit.full.kind,
+        "released notes" if text else "the model",
+        f"first weights: {audit.name or 'random'}",
+    )
+    numbers = {} if recipe is None else {"dropout": recipe.dropout}
+    found = pdtp.findings(compared, rng, labels, numbers)
     if effects is not None:
-        found.append(pdtp.effect_finding(effects, rng, detail))
+        found.append(pdtp.effect_finding(effects, rng, labels, numbers))
     if len(compared.reseeded):
-        found.append(pdtp.reseed_floor(compared, detail))
+        found.append(pdtp.reseed_floor(compared, labels, numbers))
     return Compared(found, compared, effects, _table(data, compared, effects))
 
 

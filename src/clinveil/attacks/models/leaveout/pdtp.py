@@ -21,7 +21,7 @@ value and the score.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -30,9 +30,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core import Doubles, Finding, InputError, Ints
+from clinveil.core import NO_NUMBERS, Doubles, Finding, InputError, Ints, Numbers
 from clinveil.lm import PlainNotes
-from clinveil.stats import permutation_p, proportion, t_interval
+from clinveil.stats import HitCounts, MeasureSpec, permutation_p, t_interval
 
 SEEDS = (
     "no interval for the reseed floor: seeds are few and it varies by seed; their range is not an"
@@ -140,27 +140,41 @@ def _others(matrix: Doubles) -> Doubles:
     return np.asarray((matrix.sum(axis=0) - np.diag(matrix)) / (n - 1))
 
 
+SIGN = MeasureSpec(
+    measure="attack.pdtp_sign",
+    over="patients",
+    unit="audited units",
+    chance_is="either sign",
+    source=SOURCE,
+)
+
+
 def findings(
-    audit: LeaveOut, rng: Generator, detail: Mapping[str, Any] | None = None
+    audit: LeaveOut,
+    rng: Generator,
+    labels: tuple[str, ...] = (),
+    numbers: Numbers = NO_NUMBERS,
 ) -> list[Finding]:
     """Return `attack.pdtp`, `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo) and
     `attack.pdtp_sign`.
 
-    `detail` is added to every finding, for example the mode and the model.
+    `labels` and `numbers` are those of every finding, for example the mode and the model.
     """
     n = len(audit.signed)
     reseeds = len(audit.reseeded)
-    floor = {
+    shared = {
+        **numbers,
         "reseeds": reseeds,
         "reseed_floor": float(audit.reseeded.mean()) if reseeds else None,
+        "units": n,
     }
-    shared = {**(detail or {}), **floor, "units": n}
     positive = audit.signed > 0
     return [
         mean_finding(
             "attack.pdtp",
             audit.scores,
-            {**shared, "scale": "nats"},
+            (*labels, "nats"),
+            shared,
             source=SOURCE,
             control=float(audit.placebos.mean()),
             control_is=PLACEBO_UNIT,
@@ -168,7 +182,8 @@ def findings(
         mean_finding(
             "attack.pdtp_gap",
             audit.own_gaps,
-            {**shared, "scale": "nats per token"},
+            (*labels, "nats per token"),
+            shared,
             source=SOURCE,
             chance=0.0,
             chance_is=NO_EFFECT,
@@ -176,39 +191,40 @@ def findings(
             control_is=PLACEBO_UNIT,
             p=flipped_p(above_floors(audit.gaps), rng) if n > 2 else None,
         ),
-        proportion(
-            "attack.pdtp_sign",
-            int(positive.sum()),
-            positive.size,
-            over="patients",
-            unit="audited units",
-            chance=0.5,
-            chance_is="either sign",
-            source=SOURCE,
-            detail={**shared, "scale": "share of units"},
+        SIGN.share(
+            HitCounts(hits=int(positive.sum()), tries=positive.size, chance=0.5),
+            labels=(*labels, "share of units"),
+            numbers=shared,
         ),
     ]
 
 
-def reseed_floor(audit: LeaveOut, detail: Mapping[str, Any]) -> Finding:
+def reseed_floor(
+    audit: LeaveOut, labels: tuple[str, ...] = (), numbers: Numbers = NO_NUMBERS
+) -> Finding:
     """Return `attack.pdtp_reseed_floor`: the score between models that differ only in their seed.
 
     It varies more by seed than by patient, and seeds are few: no interval, but the smallest and
-    largest in the detail.
+    largest in its numbers.
     """
     by_seed = audit.reseeded.mean(axis=1)
     least = float(by_seed.min())
     largest = float(by_seed.max())
     n = len(by_seed)
-    more = {**detail, "reseeds": n, "scale": "nats", "why": SEEDS}
-    more |= {"least_of_seeds": least, "largest_of_seeds": largest}
-    more["range"] = f"{n} seeds: {least:.4f} to {largest:.4f}" if n > 1 else "1 seed"
+    seeds = f"{n} seeds: {least:.4f} to {largest:.4f}" if n > 1 else "1 seed"
     return Finding(
         "attack.pdtp_reseed_floor",
         float(by_seed.mean()),
         len(audit.signed),
         source=SOURCE,
-        detail=more,
+        labels=(*labels, "nats", seeds),
+        numbers={
+            **numbers,
+            "reseeds": n,
+            "least_of_seeds": least,
+            "largest_of_seeds": largest,
+        },
+        why=SEEDS,
         unit="audited units",
     )
 
@@ -302,7 +318,12 @@ def _held_out(differences: Doubles, seed: int) -> float:
     return float(differences[seed, int(others.mean(axis=0).argmax())])
 
 
-def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) -> Finding:
+def effect_finding(
+    effects: Effects,
+    rng: Generator,
+    labels: tuple[str, ...] = (),
+    numbers: Numbers = NO_NUMBERS,
+) -> Finding:
     """Return `attack.pdtp_effect`: mean effect at the chosen word, with the effect of another unit
     as control.
     """
@@ -310,7 +331,8 @@ def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) 
     return mean_finding(
         "attack.pdtp_effect",
         effects.own,
-        {**detail, "seeds": effects.seeds, "scale": "nats"},
+        (*labels, "nats"),
+        {**numbers, "seeds": effects.seeds},
         source=EFFECT_SOURCE,
         chance=0.0,
         chance_is=NO_EFFECT,
@@ -323,7 +345,8 @@ def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) 
 def mean_finding(
     measure: str,
     values: Doubles,
-    detail: Mapping[str, Any],
+    labels: tuple[str, ...] = (),
+    numbers: Numbers = NO_NUMBERS,
     *,
     source: str = SOURCE,
     unit: str = "audited units",
@@ -338,9 +361,8 @@ def mean_finding(
     """
     low = None
     high = None
-    if values.size < 2:
-        detail = {**detail, "why": FEW}
-    else:
+    has_interval = values.size >= 2
+    if has_interval:
         low, high = t_interval(values)
     return Finding(
         measure,
@@ -355,11 +377,13 @@ def mean_finding(
         control_is=control_is,
         control_kind="negative" if control_is else None,
         source=source,
-        detail=detail,
+        labels=labels,
+        numbers=numbers,
+        why="" if has_interval else FEW,
         unit=unit,
         p=p,
         p_is="" if p is None else P_IS,
-        method=METHOD if values.size >= 2 else "",
+        method=METHOD if has_interval else "",
     )
 
 
@@ -412,17 +436,14 @@ def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> lis
         np.concatenate([np.repeat(word, count) for word, count in units]), minlength=len(numbers)
     )
     scores = unigram_pdtp(counts, units, alpha)
-    detail: dict[str, Any] = {
-        "mode": "unigram",
-        "model": "unigram",
-        "scale": "nats",
-        "words": len(numbers),
-    }
+    labels = ("unigram", "nats")
+    n_words = {"words": len(numbers)}
     floors = _floors(counts, units, alpha, rng) if len(units) > 1 else None
     score = mean_finding(
         "attack.pdtp",
         scores,
-        {**detail, "largest": float(scores.max())},
+        labels,
+        {**n_words, "largest": float(scores.max())},
         source=UNIGRAM_SOURCE,
         unit="patients",
         control=None if floors is None else float(floors[:, 0].mean()),
@@ -434,7 +455,8 @@ def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> lis
     effect = mean_finding(
         "attack.pdtp_effect",
         floors[:, 1],
-        detail,
+        labels,
+        n_words,
         source=UNIGRAM_SOURCE,
         unit="patients",
         chance=0.0,

@@ -34,10 +34,10 @@ from clinveil.attacks.text.linkage.matchers import (
 )
 from clinveil.attacks.text.linkage.shape import by_shape
 from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
-from clinveil.attacks.threats import Holding, Target, tagged
+from clinveil.attacks.threats import KNOWN, Holding, Target, tagged
 from clinveil.channel import Channel
 from clinveil.core import Doubles, Finding, InputError, setting
-from clinveil.stats import unmeasured
+from clinveil.stats import MeasureSpec
 from clinveil.vectors import Vectors
 
 NOTES = 300
@@ -65,7 +65,7 @@ class Linkage(Attack):
         10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0
     )
     top: int = setting(
-        10, "Rank up to which the right candidate counts as found, in the detail.", ge=1
+        10, "Rank up to which the right candidate counts as found, in the numbers.", ge=1
     )
     most: int = setting(
         NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2
@@ -87,11 +87,8 @@ class Linkage(Attack):
         except InputError:
             if context.entered is None:
                 raise
-            return [
-                unmeasured(
-                    "attack.linkage", "fewer than two people have a released note", unit="notes"
-                )
-            ]
+            spec = MeasureSpec(measure="attack.linkage", unit="notes")
+            return [spec.missing("fewer than two people have a released note")]
         vectors = context.vectors[0] if context.vectors else None
         own = _shadow(views[0].sides, rng, context) if self.own_vectors else None
         assets = Assets(context.channel, vectors, own)
@@ -118,7 +115,8 @@ class Linkage(Attack):
         if context.channel is not None and context.channel.context is not None:
             label = context.channel.context.label
             sides = sides.labelled(context.released, label, context.notes)
-        views = [View("whole texts", sides, target="note by its whole text")]
+        whole: Target = "note by its whole text"
+        views = [View(KNOWN[whole], sides, target=whole)]
         if self.fragment:
             views.append(
                 View(
@@ -136,7 +134,7 @@ class Linkage(Attack):
             if added is not None:
                 added = added.labelled(context.released, label, context.notes)
             target: Target = "note by the patient's other notes"
-            views += [View("the patient's other notes", added, target=target)] if added else []
+            views += [View(KNOWN[target], added, target=target)] if added else []
         if context.public is not None:
             sides = paired(
                 context.released,
@@ -146,7 +144,8 @@ class Linkage(Attack):
                 crosswalk=context.patients if self.public_match == "patient" else context.notes,
                 limit=self.most,
             )
-            views.append(View("public texts", sides, target="note by public knowledge"))
+            public: Target = "note by public knowledge"
+            views.append(View(KNOWN[public], sides, target=public))
         return views
 
 
@@ -228,7 +227,7 @@ class View:
             found.append(replace(share, measure="attack.linkage_shape"))
         return [
             *found,
-            *([unprotected(self.unprotected(rng), self.known)] if self.fragment else []),
+            *([unprotected(self.unprotected(rng))] if self.fragment else []),
         ]
 
     def _with_cell(self, attacker: str, finding: Finding) -> Finding:
@@ -245,13 +244,14 @@ class View:
         return replace(linked, scores=combined(oriented, linked.truth, linked.people, rng))
 
     def _linked(self, attacker: str, scores: Doubles) -> Linked:
-        labels = {"attacker": attacker, "against": self.known, "left_out": self.sides.left_out}
         return Linked(
-            scores.T if self.fragment else scores,
-            self.sides.truth,
-            self.sides.people,
-            labels,
-            self.sides.rarest,
+            scores=scores.T if self.fragment else scores,
+            truth=self.sides.truth,
+            people=self.sides.people,
+            attacker=attacker,
+            known=self.known,
+            left_out=self.sides.left_out,
+            rarest=self.sides.rarest,
         )
 
     def unprotected(self, rng: Generator) -> Linked:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core import Doubles, Finding, Ints, Mask
-from clinveil.stats import clustered_share, proportion
+from clinveil.core import Doubles, Finding, Ints, Mask, Numbers
+from clinveil.stats import HitCounts, MeasureSpec
 
 SHUFFLES = 20
 PRECISION = 0.9
@@ -27,6 +26,14 @@ SOURCES = {
         " candidate"
     ),
 }
+LINKED = MeasureSpec(
+    measure="attack.linkage",
+    over="people",
+    unit="notes",
+    chance_is=CHANCE_IS,
+    control_is=CONTROL_IS,
+    control_kind="negative",
+)
 Features = NDArray[np.float32]
 FIT_ROWS = 500
 FIT_COLUMNS = 500
@@ -41,7 +48,7 @@ class Linked:
     Attributes:
         scores: (n, n_candidates). truth: (n,) the right candidates. people: (n,) the person of each
             row.
-        labels: labels of every finding's detail: the attacker and the known information.
+        attacker: name of the attacker. known: what they know. left_out: notes without a known text.
         rarest: (n,) mask of the tenth of the people with the rarest words in their texts; None: no
             such figure.
     """
@@ -49,7 +56,9 @@ class Linked:
     scores: Doubles
     truth: Ints
     people: Ints
-    labels: dict[str, Any] = field(default_factory=dict)
+    attacker: str = ""
+    known: str = ""
+    left_out: int = 0
     rarest: Mask | None = None
 
     @cached_property
@@ -67,12 +76,12 @@ class Linked:
     def findings(self, rng: Generator, *, top: int) -> list[Finding]:
         """Return hits, hits among the people with the rarest words, and hits with confidence."""
         ranks = self.ranks(rng)
-        rank_detail = {
+        rank_numbers = {
+            "mean_rank": float(ranks.mean()),
             f"top_{top}": float((ranks <= top).mean()),
             "median": float(np.median(ranks)),
         }
-        more = {"mean_rank": float(ranks.mean()), **rank_detail}
-        found = [self._share("", ranks == 1, more)]
+        found = [self._share("", ranks == 1, rank_numbers)]
         if self.rarest is not None:
             found.append(self._share("_rarest", ranks == 1, {}, self.rarest))
         return [*found, self._singled(rng)]
@@ -99,34 +108,30 @@ class Linked:
         return self._share("_singled", hits, {"named": int(named.sum()), "precision": precision})
 
     def _share(
-        self, suffix: str, hits: Mask, more: dict[str, Any], rows: Mask | None = None
+        self, suffix: str, hits: Mask, numbers: Numbers, rows: Mask | None = None
     ) -> Finding:
         """Return the share of hits among all rows, or some."""
         hits, people = (hits, self.people) if rows is None else (hits[rows], self.people[rows])
         candidates = self.scores.shape[1]
         chance = 1 / candidates
-        detail = {
-            **self.labels,
-            "candidates": candidates,
-            "advantage": float(hits.mean()) - chance,
-            **more,
-        }
         counts = np.zeros((int(people.max()) + 1, 2), dtype=np.int64)
         np.add.at(counts, people, np.column_stack([hits, np.ones_like(hits)]).astype(np.int64))
-        is_main = not suffix
-        return clustered_share(
-            f"attack.linkage{suffix}",
-            counts[counts[:, 1] > 0],
-            over="people",
-            unit="notes",
-            chance=chance,
-            chance_is=CHANCE_IS,
-            control=self.control() if is_main else None,
-            control_is=CONTROL_IS if is_main else "",
-            control_kind="negative" if is_main else None,
-            source=SOURCES[suffix],
-            detail=detail,
+        spec = replace(LINKED, measure=f"attack.linkage{suffix}", source=SOURCES[suffix])
+        finding = spec.share(
+            HitCounts.of_clusters(
+                counts[counts[:, 1] > 0],
+                chance=chance,
+                control=None if suffix else self.control(),
+            ),
+            labels=(self.known,),
+            numbers={
+                "left_out": self.left_out,
+                "candidates": candidates,
+                "advantage": float(hits.mean()) - chance,
+                **numbers,
+            },
         )
+        return replace(finding, attack=self.attacker)
 
     def control(self) -> float:
         """Return the share of hits if known texts are shuffled among people, over 20 shuffles."""
@@ -147,16 +152,15 @@ def _threshold(margins: Doubles, right: Mask) -> float:
     return float(margins[order[allowed[-1]]]) if allowed.size else float("inf")
 
 
-def unprotected(linked: Linked, against: str) -> Finding:
+def unprotected(linked: Linked) -> Finding:
     """Return the positive control: the share of hits if the known texts themselves were
     released.
     """
-    n = len(linked.truth)
-    right = int((linked.best == linked.truth).sum())
-    detail = {"against": against, "candidates": linked.scores.shape[1]}
-    return proportion(
-        "attack.linkage_unprotected", right, n, over="notes", better=None, detail=detail
-    )
+    spec = MeasureSpec(measure="attack.linkage_unprotected", over="notes", better=None)
+    hits = int((linked.best == linked.truth).sum())
+    numbers = {"candidates": linked.scores.shape[1]}
+    counts = HitCounts(hits=hits, tries=len(linked.truth))
+    return spec.share(counts, labels=(linked.known,), numbers=numbers)
 
 
 def halves(people: Ints, rng: Generator) -> Mask:

@@ -50,8 +50,5 @@ def inversion(
     suite = how.attack.but(tokens=how.attack.tokens or ALL)
     found = [*Inversion()(context, run.rng()), *suite(context, run.rng())]
     run.show(found, f"recovered words of {released.name} (seed {run.seed}; lower is safer)")
-    details = [finding.detail for finding in found if "reader" in finding.detail]
-    for adversary, knowledge in {
-        str(detail["reader"]): detail["knowledge"] for detail in details
-    }.items():
+    for adversary, knowledge in {f.attack: f.knowledge for f in found if f.knowledge}.items():
         run.say(f"{adversary} knows: {knowledge}")

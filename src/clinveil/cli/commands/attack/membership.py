@@ -88,7 +88,7 @@ def membership(
             notes[1],
             default_rng(run.seed),
             reference=notes[2] if third else None,
-            detail={"from": name},
+            attacked=name,
             blind=found[0] if found else None,
             most=how.most,
         )

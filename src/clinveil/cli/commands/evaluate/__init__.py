@@ -12,8 +12,7 @@ import typer
 from clinveil.cli.command import Command, Run
 from clinveil.cli.groups import Commands, Entry, Group, Parsed
 from clinveil.cli.progress import say
-from clinveil.utility import Evaluation, EvaluationInput
-from clinveil.utility.evaluations import evaluations
+from clinveil.utility import EVALUATIONS, Evaluation, EvaluationInput
 
 
 def evaluate_command(name: str, kind: type[Evaluation]) -> Command[Evaluation]:
@@ -59,7 +58,7 @@ class EvaluateCommands(Commands):
     """A generated command for each evaluation."""
 
     def _load(self, name: str) -> Parsed:
-        return evaluate_command(name, evaluations.get(name))
+        return evaluate_command(name, EVALUATIONS.get(name))
 
 
 GROUP = Group(

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 
 from clinveil.lexicons import LexicalClass, lexical_classes, word_list
-from clinveil.phi.detection.borders import CODE_BEGIN, CODE_END
-from clinveil.phi.detection.detector import Rule, words
+from clinveil.phi.detection.detector import CODE_BEGIN, CODE_END, Rule, words
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import FAR, Anchor
+from clinveil.phi.matching.matcher import FAR, Anchor
 
 _CAP = r"(?:St\.|[A-Z\xc0-\xde](?:\.|[\w']*))(?:-[A-Z\xc0-\xde]\w*)?"
 _TOWN = r"[A-Z\xc0-\xde][a-z\xdf-\xff][\w']*"

@@ -9,13 +9,22 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
-from clinveil.phi.detection.borders import ALONE_BEGIN, BEGIN, CODE_BEGIN, CODE_END, END, WORD_END
-from clinveil.phi.detection.detector import Rule, RuleDetector, words
+from clinveil.phi.detection.detector import (
+    ALONE_BEGIN,
+    BEGIN,
+    CODE_BEGIN,
+    CODE_END,
+    END,
+    WORD_END,
+    Rule,
+    RuleDetector,
+    words,
+)
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import FAR, Anchor
+from clinveil.phi.matching.matcher import FAR, Anchor
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
 _KIND = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from clinveil.phi.detection.detector import Rule, RuleDetector
-from clinveil.phi.matching.anchors import FAR, Anchor
+from clinveil.phi.matching.matcher import FAR, Anchor
 
 _PRINT = re.compile(
     r"(?<![a-z])(?P<phi>(?:(?:finger|thumb|palm|voice|foot|face)\s?prints?|(?:iris|retinal?|facial"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache, partial
 
-from clinveil.phi.detection.borders import (
+from clinveil.phi.detection.detector import (
     ALONE_BEGIN,
     ALONE_END,
     ANY_END,
@@ -24,10 +24,13 @@ from clinveil.phi.detection.borders import (
     WHOLE_END,
     WORD_BEGIN,
     WORD_END,
+    Rule,
+    RuleDetector,
+    after,
+    before,
 )
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import Anchor
+from clinveil.phi.matching.matcher import Anchor
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

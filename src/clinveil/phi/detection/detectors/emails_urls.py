@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons import is_word
-from clinveil.phi.detection.borders import BEGIN, CODE_BEGIN
-from clinveil.phi.detection.detector import Rule, RuleDetector, before
+from clinveil.phi.detection.detector import BEGIN, CODE_BEGIN, Rule, RuleDetector, before
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import FAR, Anchor
+from clinveil.phi.matching.matcher import FAR, Anchor
 
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"

@@ -16,7 +16,7 @@ from clinveil.lexicons import (
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, words
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import FAR, Anchor
+from clinveil.phi.matching.matcher import FAR, Anchor
 
 _KIND = (
     r"(?:Hosp\.|(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)"

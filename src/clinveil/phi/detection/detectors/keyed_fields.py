@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from clinveil.phi.detection.borders import CODE_BEGIN, CODE_END, END
-from clinveil.phi.detection.detector import Rule, RuleDetector
+from clinveil.phi.detection.detector import CODE_BEGIN, CODE_END, END, Rule, RuleDetector
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import Anchor
+from clinveil.phi.matching.matcher import Anchor
 
 
 def _key(names: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from clinveil.core import Span
 from clinveil.lexicons import is_not_word, name_form
-from clinveil.phi.detection.age_limit import can_be_over_89
+from clinveil.phi.detection.detectors.ages import can_be_over_89
 from clinveil.phi.detection.detectors.dates import MONTHS
 from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.name_variants import (

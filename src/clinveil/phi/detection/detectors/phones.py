@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detection.borders import (
+from clinveil.phi.detection.detector import (
     ALONE_BEGIN,
     BEGIN,
     CODE_BEGIN,
@@ -12,10 +12,13 @@ from clinveil.phi.detection.borders import (
     END,
     WHOLE_END,
     WORD_BEGIN,
+    Rule,
+    RuleDetector,
+    after,
+    before,
 )
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import FAR, Anchor
+from clinveil.phi.matching.matcher import FAR, Anchor
 
 _EXTENSION = r"(?:[\s,]*(?:x|ext\.?|extension)\s*\d{1,6})?"
 _AREA = r"(?:\+?1[\s.-]?)?(?:\(\d{3}\)[\s-]*|\d{3}(?:[./-]\s*|\s))"

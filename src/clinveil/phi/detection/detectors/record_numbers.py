@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detection.borders import (
+from clinveil.phi.detection.detector import (
     ALONE_BEGIN,
     ALONE_END,
     ANY_END,
@@ -18,11 +18,14 @@ from clinveil.phi.detection.borders import (
     CODE_END,
     END,
     WHOLE_END,
+    Rule,
+    RuleDetector,
+    after,
+    before,
 )
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before
 from clinveil.phi.detection.detectors._number_cues import CUES
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import FAR, Anchor
+from clinveil.phi.matching.matcher import FAR, Anchor
 
 _I = re.IGNORECASE
 # Digits and capitals with separators; at least one digit, at least three characters.

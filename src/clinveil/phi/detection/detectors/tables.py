@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from clinveil.core import Span
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import Anchor
-from clinveil.phi.matching.matcher import matcher
+from clinveil.phi.matching.matcher import Anchor, matcher
 
 _SCORE = 0.85
 _NUMBER = re.compile(r"#?[A-Za-z]{0,4}[-/. ]?\d[\w./ -]{1,18}")

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from clinveil.lexicons import LexicalClass
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.note import NoteView, begins_small, look_up
-from clinveil.phi.matching.anchors import FAR, Anchor
-from clinveil.phi.matching.matcher import matcher
+from clinveil.phi.matching.matcher import FAR, Anchor, matcher
 from clinveil.phi.matching.wordtable import mark
 
 

@@ -16,8 +16,7 @@ from clinveil.phi.detection.names.cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detection.names.cues import capitals
 from clinveil.phi.detection.names.state import NameState, is_particle
 from clinveil.phi.detection.note import NoteView, look_up
-from clinveil.phi.matching.anchors import Anchor
-from clinveil.phi.matching.matcher import matcher
+from clinveil.phi.matching.matcher import Anchor, matcher
 from clinveil.phi.matching.wordtable import mark
 
 _SHORTEST_LIFE = 15  # years

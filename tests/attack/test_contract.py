@@ -1,0 +1,242 @@
+"""The contract of attacks and adversaries, with each of them as a parameter: planted truth is
+found, a permuted control is at chance, results do not depend on the seed's reuse, threads or the
+order of notes, and findings contain no word of a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from outsider_scenes import blind, class_scene, scattered
+from scenes import right
+
+from clinveil.attacks import (
+    Context,
+    Inference,
+    Linkage,
+    NameTokens,
+    copies,
+    kept_columns,
+    rank_names,
+)
+from clinveil.attacks.adversary import ADVERSARIES
+from clinveil.attacks.channel.adversary_suite import _unprotected
+from clinveil.attacks.models.membership import ScoredNotes, membership
+from clinveil.attacks.text.identifiers import identifiers
+from clinveil.attacks.vectors._name_scores import attack_names
+from clinveil.core import Finding
+from clinveil.corpus import MemoryCorpus, Patient, memory_corpus
+from clinveil.vectors import Vectors
+
+N = 60
+SEEDED = np.random.default_rng
+
+
+def letters(number: int) -> str:
+    """Return a number as letters."""
+    return "".join(chr(ord("a") + int(digit)) for digit in f"{number:04d}")
+
+
+def texts_of(rng, n=N, own=12):
+    """Return notes of common words and of words that only one patient uses."""
+    common = [f"common{letters(i)}" for i in range(20)]
+    return [
+        " ".join([*(f"own{letters(i)}{letters(j)}" for j in range(own)), *rng.choice(common, 12)])
+        for i in range(n)
+    ]
+
+
+def corpus(texts, patients=None, order=None):
+    """Return notes, each of another patient, in the given order."""
+    owners = patients or [f"p{i}" for i in range(len(texts))]
+    notes = [
+        (f"n{i}", owner, text) for i, (owner, text) in enumerate(zip(owners, texts, strict=True))
+    ]
+    return memory_corpus([notes[i] for i in (range(len(notes)) if order is None else order)])
+
+
+def with_column(notes, values):
+    """Return the notes with a kept column."""
+    import pyarrow as pa
+
+    (batch,) = notes.batches()
+    return MemoryCorpus((batch.append_column("kept", pa.array(values)),))
+
+
+def run_identifiers(planted, order=None):
+    people = {
+        f"p{i}": Patient(
+            f"p{i}", (f"first{letters(i)}", f"last{letters(i)}"), (), record_numbers=(f"77{i:05d}",)
+        )
+        for i in range(N)
+    }
+    owner = range(N) if planted else np.roll(np.arange(N), 1)
+    texts = [f"seen today, record 77{i:05d}" for i in owner]
+    return identifiers(corpus(texts, order=order), people, SEEDED(1), permutations=99, replicates=2)
+
+
+def run_linkage(planted, order=None):
+    texts = texts_of(SEEDED(2))
+    moved = texts if planted else [texts[i] for i in SEEDED(3).permutation(N)]
+    released = corpus(moved, order=order)
+    quick = Linkage(own_vectors=False, fragment=0)
+    return quick(Context(released=released, original=corpus(texts)), SEEDED(1))
+
+
+def run_inference(planted, order=None):
+    labels = ["yes" if i % 2 else "no" for i in range(2 * N)]
+    told = labels if planted else SEEDED(4).permutation(labels).tolist()
+    texts = [
+        f"{text} label{label}"
+        for text, label in zip(texts_of(SEEDED(2), 2 * N, 0), told, strict=True)
+    ]
+    released = with_column(corpus(texts), labels)
+    return Inference()(Context(released=released, keep=("kept",)), SEEDED(1))
+
+
+def run_uniqueness(planted, order=None):
+    values = [str(i if planted else 0) for i in range(N)]
+    return kept_columns(with_column(corpus(texts_of(SEEDED(2))), values), ("kept",))
+
+
+def run_copies(planted, order=None):
+    texts = texts_of(SEEDED(2), 3 * N, 30)
+    training = texts[:N]
+    held_out = corpus(texts[N : 2 * N], [f"q{i}" for i in range(N)])
+    written = training[: N // 2] if planted else texts[2 * N :]
+    generated = corpus(written, [f"r{i}" for i in range(len(written))])
+    return copies(generated, corpus(training, order=order), held_out, SEEDED(1), spans=(10,))
+
+
+def run_membership(planted, order=None):
+    rng = SEEDED(5)
+    tokens = rng.integers(50, 200, 4 * N)
+    members = np.arange(4 * N) < 2 * N
+    gap = 1.0 if planted else 0.0
+    totals = tokens * (rng.normal(-4, 0.3, 4 * N) + gap * members)
+    rows = np.arange(4 * N) if order is None else SEEDED(6).permutation(4 * N)
+    patients = [f"p{i}" for i in rows]
+    return membership(ScoredNotes(patients, members[rows], totals[rows], tokens[rows]))
+
+
+def run_names(planted, order=None):
+    people = [(f"first{letters(i)}", f"last{letters(i)}") for i in range(N)]
+    draw = SEEDED(7)
+    centres = draw.normal(size=(N, 40))
+    lasts = centres if planted else centres[draw.permutation(N)]
+    words = [form for name in people for form in name]
+    matrix = np.stack([centres, lasts], axis=1).reshape(2 * N, 40)
+    noisy = matrix + 0.05 * draw.normal(size=matrix.shape)
+    vectors = Vectors(words, noisy.astype(np.float32))
+    names = NameTokens(people if order is None else people[::-1])
+    ranking = rank_names(vectors, names, "cosine", N)
+    return attack_names(names, [ranking], SEEDED(1), k=N, draws=99)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One attack: how it runs with planted truth or permuted, and the finding that shows it."""
+
+    run: Callable[..., list[Finding]]
+    measure: str
+    least: float
+    ordered: bool = True  # whether the order of the notes can be changed
+
+
+MEMBERS = {
+    "identifiers": Member(run_identifiers, "attack.own_record_number", 0.9),
+    "linkage": Member(run_linkage, "attack.linkage", 0.9, ordered=False),
+    "inference": Member(run_inference, "attack.inference", 0.9, ordered=False),
+    "uniqueness": Member(run_uniqueness, "attack.kept_columns_unique", 1.0, ordered=False),
+    "copies": Member(run_copies, "attack.copies_of_patients", 0.2),
+    "membership": Member(run_membership, "attack.membership", 0.9),
+    "names": Member(run_names, "attack.names", 0.9),
+}
+
+
+def main_finding(member, findings):
+    """Return the first finding of the member's measure."""
+    return next(finding for finding in findings if finding.measure == member.measure)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_planted_truth_is_found(name):
+    member = MEMBERS[name]
+    finding = main_finding(member, member.run(planted=True))
+    assert finding.value >= member.least
+    assert finding.low is None or finding.low > (finding.chance or 0.0)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_permuted_control_is_at_chance(name):
+    member = MEMBERS[name]
+    finding = main_finding(member, member.run(planted=False))
+    chance = finding.chance or 0.0
+    assert abs(finding.value - chance) < 0.12
+    assert finding.low is None or finding.low <= chance <= finding.high
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_the_same_seed_gives_the_same_findings_without_a_word_of_a_note(name):
+    member = MEMBERS[name]
+    findings = member.run(planted=True)
+    assert member.run(planted=True) == findings
+    assert [Finding.from_dict(finding.as_dict()) for finding in findings] == findings
+    texts = str([finding.as_dict() for finding in findings])
+    assert not any(
+        word in texts for word in ("commonaaa", "ownaaaa", "firstaaa", "77000", "labelyes")
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, member in MEMBERS.items() if member.ordered])
+def test_the_order_of_notes_changes_nothing(name):
+    member = MEMBERS[name]
+    order = SEEDED(8).permutation(N).tolist()
+    given = main_finding(member, member.run(planted=True))
+    other = main_finding(member, member.run(planted=True, order=order))
+    assert (given.value, given.n, given.count) == pytest.approx((other.value, other.n, other.count))
+
+
+# Adversaries: they recover words from a view of a release.
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return class_scene(pairs=60)
+
+
+def recovered(name, view):
+    return right(ADVERSARIES.get(name)().recover(view, SEEDED(0)), view)
+
+
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
+def test_an_adversary_recovers_where_neighbours_are_stable(name, scene):
+    assert ADVERSARIES.get(name)().is_applicable(scene)
+    assert recovered(name, scene) > 2 * blind(scene)
+
+
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
+def test_an_adversary_is_at_chance_on_scattered_outputs(name, scene):
+    assert recovered(name, scattered(scene, SEEDED(1))) < blind(scene) + 0.06
+
+
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
+def test_an_adversary_recovers_unprotected_words(name, scene):
+    plain = _unprotected(scene)
+    assert recovered(name, plain) > 0.9
+
+
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
+def test_candidates_are_probabilities_and_do_not_depend_on_threads(name, scene):
+    few = replace(scene, notes=scene.notes[:6])
+    one, two = (
+        list(ADVERSARIES.get(name)().recover(replace(few, threads=n), SEEDED(0))) for n in (1, 2)
+    )
+    for recovery, other, note in zip(one, two, few.notes, strict=True):
+        assert (recovery.chances == other.chances).all() and (recovery.rows == other.rows).all()
+        assert recovery.starts.shape == (len(note) + 1,) and (recovery.chances > 0).all()
+        offsets = np.repeat(np.arange(len(note)), np.diff(recovery.starts))
+        assert np.bincount(offsets, recovery.chances, minlength=1).max() <= 1 + 1e-9
