@@ -80,7 +80,7 @@ class PlainModel:
         last = {w: counts[w, STOP] if len(holders[w, STOP]) >= floor else 0 for w in vocabulary}
         ratio = total / sum(last.values())
         self.ends = {
-            w: float(np.clip(last[w] / max(1, n) * ratio, 0.25, 4.0))
+            w: float(np.clip(last[w] / max(1, n) * ratio, 1 / 16, 2.0))
             for w, n in self.unigram.items()
         }
 
@@ -197,8 +197,8 @@ def _from_model(
     position: int,
 ) -> str:
     highest = max(model.factors[label].values()) if label in model.factors else 1.0
-    highest *= 4.0 if is_last else 1.0
-    for attempt in range(4096):
+    highest *= 2.0 if is_last else 1.0
+    for attempt in range(16_384):
         number = position ^ _BACKGROUND ^ (4 * attempt << 40)
         left = _unit(_number(secret, number))
         bits = _number(secret, number ^ (1 << 40))

@@ -10,7 +10,7 @@ import pytest
 from context_cases import LABEL, contextual, labelled_notes
 
 from clinveil.attacks import Context, Linkage
-from clinveil.attacks.adversary import adversaries
+from clinveil.attacks.adversary import ADVERSARIES
 from clinveil.attacks.channel._view import adversary_views, halves
 from clinveil.attacks.channel.adversary_suite import scored
 from clinveil.attacks.text.linkage.in_context import ContextGains
@@ -98,7 +98,7 @@ def recovered(context: Context, name: str, scratch: Path) -> tuple[float, float]
     counted = replace(context, counts=count_words(context.entered, scratch), scratch=scratch)
     rng = np.random.default_rng(1)
     views = adversary_views(counted, halves(counted, 3_000, 100_000, rng))
-    reader = adversaries.get(name)()
+    reader = ADVERSARIES.get(name)()
     scores = [scored(view.notes, list(reader.recover(view, rng))) for view in views]
     right = np.concatenate([one.is_right for one in scores])
     truth = np.concatenate([one.truth for one in scores])

@@ -16,9 +16,9 @@ from clinveil.core import Doubles, Ints, Mask, SmallInts, helper, kernel
 _COIN = np.uint64(0x9E3779B97F4A7C15)
 _MIXED = np.uint64(0xC2B2AE3D27D4EB4F)
 # Attempts to draw a word of the model that label and sentence end accept; the last one is always
-# accepted. At most 255 of 256 are rejected, so it is reached with a probability below 1e-6.
-_ATTEMPTS = 4096
-_MOST_END = 4.0  # the highest of `ContextTables.ends`
+# accepted. At most 511 of 512 are rejected, so it is reached with a probability below 1e-13.
+_ATTEMPTS = 16_384
+_MOST_END = 2.0  # the highest of `ContextTables.ends`
 _LEAST = 1e-9  # probability of a neighbour in its context at least
 _8 = np.uint64(8)
 _40 = np.uint64(40)

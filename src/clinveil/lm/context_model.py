@@ -36,7 +36,9 @@ ORDER = 3  # words of the longest n-gram
 NONE = -1  # a word that is not in the model
 NEW_WORDS = 2.0  # weight of a context's different next words against its occurrences
 LABEL_POWER = 0.7  # exponent of a label's ratio of word frequencies
-MOST_FACTOR = 4.0  # a label, or a sentence end, changes the odds of a word at most by this factor
+MOST_FACTOR = 4.0  # a label changes the odds of a word at most by this factor
+LEAST_END = 1 / 16  # factors of words that never, or often, end sentences
+MOST_END = 2.0
 MOST_LABELS = 256  # labels with factors, those of the most patients
 TRIPLES_IN_MEMORY = 1 << 21
 _BUCKETS = 64
@@ -195,7 +197,7 @@ def _ends(codes: Ints, counts: Ints, occurrences: Doubles) -> Floats:
     if not often.any():
         return np.ones(size, dtype=np.float32)
     ratio = often / np.maximum(occurrences, 1.0) * (occurrences.sum() / often.sum())
-    return np.clip(ratio, 1 / MOST_FACTOR, MOST_FACTOR).astype(np.float32)
+    return np.clip(ratio, LEAST_END, MOST_END).astype(np.float32)
 
 
 def _level(codes: Ints, counts: Ints, contexts: Ints, size: int) -> ContextLevel:
