@@ -60,12 +60,12 @@ _NO_VECTORS = "does not apply, because this kind of release uses no word vectors
 _NO_SOURCE = "does not apply, because no released word replaces a source word"
 _NO_NOTE = "does not apply, because no released note is the protected form of a source note"
 _SHARED_ONLY = (
-    "is not measured, because no model is trained on the notes, or only one of word sequences that"
+    "does not apply, because no model is trained on the notes, or only one of word sequences that"
     " several patients share"
 )
 _COPY_GATES = (
-    "is judged by gates of its own where a language model draws words; otherwise each released note"
-    " is the protected form of one source note"
+    "does not apply, because each released note is the protected form of one source note; gates of"
+    " their own judge the words of a language model"
 )
 _WORD_BY_WORD: Mapping[Target, str] = {"membership": _NO_MODEL, "copies": _ONE_SOURCE}
 _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
