@@ -17,14 +17,14 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clinveil.attacks import AdversaryRow, AdversarySuite, Context, Linkage, adversary_table
-from clinveil.channel import ChannelSettings, WordObfuscator, build_channel
+from clinveil.channel import ChannelSettings, WordObfuscator, build_channel, with_context
 from clinveil.core import Finding, Key, NotesSettings
 from clinveil.corpus import Corpus, MemoryCorpus, open_corpus
 from clinveil.vectors import Vectors, VectorSettings, WordCounts, count_words, load_vectors, train
@@ -73,29 +73,44 @@ def released(corpus: Corpus, options: argparse.Namespace, scratch: Path) -> Cont
     public = (
         open_corpus(options.public, NotesSettings(), keep=kept(options)) if options.public else None
     )
-    context = context_of(corpus, counts, vectors, settings, Key.generate(), scratch)
+    context = context_of(
+        corpus, Learned(corpus, counts, vectors), settings, Key.generate(), scratch
+    )
     return replace(
         context, public=public, workers=options.workers, say=lambda line: print(line, flush=True)
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a release learned, and the notes it learned from."""
+
+    notes: Corpus
+    counts: WordCounts
+    vectors: Vectors
+
+
 def context_of(
-    corpus: Corpus,
-    counts: WordCounts,
-    vectors: Vectors,
-    settings: ChannelSettings,
-    key: Key,
-    scratch: Path,
+    corpus: Corpus, learned: Learned, settings: ChannelSettings, key: Key, scratch: Path
 ) -> Context:
     """Return notes obfuscated under a key, and what attacks and utility tasks need of them."""
-    channel, _ = build_channel(vectors, settings, threads=2, counts=counts)
+    channel, _ = build_channel(learned.vectors, settings, threads=2, counts=learned.counts)
+    if settings.uses_model:
+        channel = with_context(
+            channel,
+            learned.notes,
+            ngram_patients=settings.ngram_patients,
+            label=next(iter(corpus.columns.labels), None),
+            workers=2,
+            scratch=scratch,
+        )
     made = [WordObfuscator(channel, key)(batch) for batch in corpus.batches()]
     return Context(
         channel=channel,
-        counts=counts,
+        counts=learned.counts,
         original=corpus,
         entered=corpus,
-        released=MemoryCorpus(tuple(one.batch for one in made)),
+        released=MemoryCorpus(tuple(one.batch for one in made), corpus.columns),
         scratch=scratch,
         workers=2,
     )

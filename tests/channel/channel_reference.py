@@ -49,7 +49,7 @@ def _number(secret: bytes, number: int) -> int:
 
 def _pieces(text: str, note: str, channel: Channel, key: Key) -> Iterator[Piece]:
     secret = _secret(key, note)
-    alias = alias_tables(channel)
+    alias = alias_tables(channel.indptr, channel.indices, channel.probabilities)
     policy = channel.policy
     gap = ""
     position = 0

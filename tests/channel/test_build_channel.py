@@ -107,10 +107,15 @@ def test_stop_words_hold_no_negation():
 
 def test_the_settings_reach_the_policy():
     channel, _ = built(ChannelSettings(layout="keep", numbers="mask", background=0.5))
-    assert vars(channel.policy) == {"layout": "keep", "numbers": "mask", "background": 0.5}
+    assert vars(channel.policy) == {
+        "layout": "keep",
+        "numbers": "mask",
+        "background": 0.5,
+        "context_strength": 0.0,
+    }
 
 
-@pytest.mark.parametrize("wrong", [{"background": 0.96}, {"layout": "all"}])
+@pytest.mark.parametrize("wrong", [{"background": 1.01}, {"layout": "all"}])
 def test_settings_of_no_policy_are_refused(wrong):
     with pytest.raises(ValidationError):
         ChannelSettings(**wrong)

@@ -39,7 +39,8 @@ def shares(channel: Channel, row: int) -> dict[str, float]:
     """The probability of each output that the drawing table gives, summed exactly over its
     parts.
     """
-    (limits, others), (outputs, _) = alias_tables(channel), channel.row(row)
+    limits, others = alias_tables(channel.indptr, channel.indices, channel.probabilities)
+    outputs, _ = channel.row(row)
     found: dict[str, float] = {}
     for entry, output in enumerate(outputs):
         place = channel.indptr[row] + entry

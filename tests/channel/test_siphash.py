@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from clinveil.channel.kernel import siphash_word
+from clinveil.channel.draws import siphash_word
 from clinveil.channel.tables import key_words, siphash_strings, string_buffers
 
 KEY = bytes(range(16))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel import TokenTally, WordObfuscator, identity_channel
-from clinveil.channel.apply import BROKEN_TEXT, NULL_TEXT
+from clinveil.channel.words import BROKEN_TEXT, NULL_TEXT
 from clinveil.core import Key, Kind, tokenize
 
 KEY = Key.from_seed(1)

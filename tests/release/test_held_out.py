@@ -18,8 +18,7 @@ from synthesis_cases import rows_of
 
 from clinveil.cli import main
 from clinveil.core import fingerprint
-from clinveil.corpus import TABLE, HeldOutPatients, memory_corpus
-from clinveil.corpus.held_out import PatientSubset
+from clinveil.corpus import TABLE, HeldOutPatients, PatientSubset, memory_corpus
 from clinveil.releases import SplitRows, draw_held_out
 from clinveil.releases.held_out import MOST, PER_LABEL, draw_independently
 

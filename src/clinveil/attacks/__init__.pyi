@@ -42,6 +42,7 @@ from .text._full_names import FullNameIndex as FullNameIndex
 from .text._full_names import own_names as own_names
 from .text._own_copies import CopiedPatients as CopiedPatients
 from .text.copies import PHRASE as PHRASE
+from .text.copies import CopyScan as CopyScan
 from .text.copies import copies as copies
 from .text.copies import scan_copies as scan_copies
 from .text.inference import Inference as Inference

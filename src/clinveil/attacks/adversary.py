@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import getdoc
 from pathlib import Path
@@ -18,12 +18,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from clinveil.attacks.threats import Holding
-from clinveil.channel import LIKELIEST, Channel
+from clinveil.channel import (
+    LIKELIEST,
+    Channel,
+    Mechanism,
+    NoteLikelihood,
+    ReleasedNote,
+    mechanism_of,
+)
 from clinveil.core import Doubles, Ints, Members, Settings, first_paragraph
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from scipy.sparse import csc_matrix
+
+    from clinveil.corpus import Corpus
 
 Knowledge = Literal["channel", "others", "pairs", "vectors"]
 KNOWLEDGE: dict[Knowledge, str] = {
@@ -49,14 +58,33 @@ class NoteRows:
         truth: (n,) rows of the source words; `channel.unknown` for a word outside the vocabulary.
             Secret: adversaries may use it in `AdversaryView.pairs` only.
         patient: number of the patient.
+        written: the whole released note, and places: (n,) of `outputs` in it; None where all words
+            are `outputs` and no context is used.
     """
 
     outputs: Ints
     truth: Ints
     patient: int
+    written: ReleasedNote | None = None
+    places: Ints | None = None
 
     def __len__(self) -> int:
         return int(self.outputs.size)
+
+    def likelihood(self, mechanism: Mechanism) -> NoteLikelihood:
+        """Return the probabilities of the outputs under a mechanism."""
+        if self.written is None or self.places is None:
+            no_stops = np.zeros(len(self), dtype=np.bool_)
+            return mechanism.likelihood(ReleasedNote(self.outputs, no_stops))
+        return mechanism.likelihood(self.written).at(self.places)
+
+    def with_outputs(self, outputs: Ints) -> NoteRows:
+        """Return the note with other released words."""
+        if self.written is None or self.places is None:
+            return replace(self, outputs=outputs)
+        every = self.written.outputs.copy()
+        every[self.places] = outputs
+        return replace(self, outputs=outputs, written=replace(self.written, outputs=every))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +99,8 @@ class AdversaryView:
         others: plain-text notes of other patients, as rows of `channel.words`; `channel.unknown`
             for other words.
         pairs: notes of other patients that the attacker has in plain and released form.
+        release: all released notes, for the language model of an attacker; None where words are not
+            drawn in context.
         counts: (n_words,) occurrences of each word in the source.
         threads: number of threads; no result depends on it. scratch: private folder for training.
         cache: results shared between attacks on the same release (shadow vectors, n-gram tables).
@@ -84,6 +114,7 @@ class AdversaryView:
     others: Sequence[Ints] = ()
     pairs: Sequence[NoteRows] = ()
     counts: Ints | None = None
+    release: Corpus | None = None
     threads: int = 1
     scratch: Path | None = None
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -93,6 +124,17 @@ class AdversaryView:
         if name not in self.cache:
             self.cache[name] = compute()
         return self.cache[name]
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Return the mechanism of the channel."""
+        mechanism: Mechanism = self.cached("mechanism", lambda: mechanism_of(self.channel))
+        return mechanism
+
+    @cached_property
+    def likeliest(self) -> Ints:
+        """Return the most frequent words of `others`, candidates of every output in context."""
+        return np.sort(np.argsort(-self.prior, kind="stable")[:LIKELIEST])
 
     @cached_property
     def by_output(self) -> csc_matrix:

@@ -59,9 +59,17 @@ _AS_THEY_ARE = "does not apply, because words other than identifiers are release
 _NO_VECTORS = "does not apply, because this kind of release uses no word vectors"
 _NO_SOURCE = "does not apply, because no released word replaces a source word"
 _NO_NOTE = "does not apply, because no released note is the protected form of a source note"
+_SHARED_ONLY = (
+    "does not apply, because no model is trained on the notes, or only one of word sequences that"
+    " several patients share"
+)
+_COPY_GATES = (
+    "does not apply, because each released note is the protected form of one source note; gates of"
+    " their own judge the words of a language model"
+)
 _WORD_BY_WORD: Mapping[Target, str] = {"membership": _NO_MODEL, "copies": _ONE_SOURCE}
 _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
-    "obfuscated": _WORD_BY_WORD,
+    "obfuscated": {"membership": _SHARED_ONLY, "copies": _COPY_GATES},
     "deidentified": {**dict.fromkeys(_WORDS, _AS_THEY_ARE), **_WORD_BY_WORD},
     "synthetic": {
         **dict.fromkeys(("names", "words", "rare words"), _NO_SOURCE),

@@ -6,9 +6,16 @@ from .channel import LIKELIEST as LIKELIEST
 from .channel import Channel as Channel
 from .channel import Posterior as Posterior
 from .channel import identity_channel as identity_channel
+from .context import label_rows as label_rows
+from .context import with_context as with_context
 from .files import channel_digest as channel_digest
 from .files import load_channel as load_channel
 from .files import save_channel as save_channel
+from .mechanism import Mechanism as Mechanism
+from .mechanism import NoteLikelihood as NoteLikelihood
+from .mechanism import ReleasedNote as ReleasedNote
+from .mechanism import mechanism_of as mechanism_of
+from .mechanism import released_notes as released_notes
 from .neighbour_rows import NEIGHBOURS as NEIGHBOURS
 from .neighbour_rows import common_pool as common_pool
 from .neighbour_rows import neighbour_channel as neighbour_channel

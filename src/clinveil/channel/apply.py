@@ -6,25 +6,20 @@ on the key and the notes, not on batches, workers or order.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from clinveil.channel.arrays import NoteArrays, Options, Words64
+from clinveil.channel.arrays import NoteArrays, NoteWords, Words64
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import obfuscate_texts
-from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
+from clinveil.channel.kernel import read_words, write_texts
+from clinveil.channel.mechanism import mechanism_of
+from clinveil.channel.tables import SipKey, key_words, options_of, siphash_strings, string_buffers
 from clinveil.channel.tally import TokenTally, tally_of
-from clinveil.core import InputError, Ints, Key, Kind, lookup_form, tokenize
+from clinveil.channel.words import large_strings, non_ascii_rows, readable
+from clinveil.core import InputError, Key
 from clinveil.corpus import NOTE_ID, TEXT
-
-NULL_TEXT = "null text"
-BROKEN_TEXT = "not valid UTF-8"
 
 
 @dataclass(frozen=True)
@@ -62,22 +57,22 @@ class WordObfuscator:
             why = "an output of the channel is not a single word in lookup form"
             raise InputError(why, hint="build the channel again")
         self._secrets = [_secret(key, f"occurrence {half}") for half in ("left", "right")]
-        self._tables = tables_of(channel)
-        self._options = Options(
-            keep_layout=policy.layout == "keep",
-            end_sentences=policy.layout == "sentences",
-            mask_numbers=policy.numbers == "mask",
-            background=float(policy.background),
-        )
+        self._mechanism = mechanism_of(channel)
+        self._tables = self._mechanism.tables
+        self._options = options_of(policy)
 
     def __call__(self, batch: pa.RecordBatch) -> ObfuscatedBatch:
         """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
         batch, skipped = readable(batch)
-        texts = _strings(batch, TEXT)
+        texts = large_strings(batch, TEXT)
         data, offsets = string_buffers(texts)
         rows = non_ascii_rows(texts, self.channel.ids)
-        notes = NoteArrays(data=data, offsets=offsets, keys=self._keys(batch), rows=rows)
-        text_bytes, ends, counts = obfuscate_texts(notes, self._tables, self._options)
+        notes = NoteArrays(data=data, offsets=offsets, rows=rows)
+        read, stops, first = read_words(notes, self._tables, self._options)
+        words = NoteWords(rows=read, stops=stops, offsets=first, drawn=read)
+        labels = self._mechanism.labels_of(batch)
+        words = words._replace(drawn=self._mechanism.draw(words, self._keys(batch), labels))
+        text_bytes, ends, counts = write_texts(notes, words, self._tables, self._options)
         text = pa.LargeStringArray.from_buffers(
             len(texts), pa.py_buffer(ends), pa.py_buffer(text_bytes)
         )
@@ -86,8 +81,8 @@ class WordObfuscator:
         return ObfuscatedBatch(released, tally_of(counts.tolist(), batch.num_rows, skipped))
 
     def _keys(self, batch: pa.RecordBatch) -> Words64:
-        """Return `NoteArrays.keys`: keyed hashes of the note ids."""
-        ids = _strings(batch, NOTE_ID)
+        """Return a SipHash key per note, (n, 2): keyed hashes of the note ids."""
+        ids = large_strings(batch, NOTE_ID)
         if ids.null_count:
             raise InputError("a note has no id", hint="every row needs a value in the id column")
         data, offsets = string_buffers(ids)
@@ -97,63 +92,3 @@ class WordObfuscator:
 
 def _secret(key: Key, purpose: str) -> SipKey:
     return key_words(key.subkey(f"channel {purpose}", 16))
-
-
-def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:
-    return batch.column(name).cast(pa.large_string())
-
-
-def readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
-    """Return the readable rows, and counts of the others by reason."""
-    text = batch.column(TEXT)
-    skipped: Counter[str] = Counter()
-    if text.null_count:
-        skipped[NULL_TEXT] = text.null_count
-        batch = batch.filter(text.is_valid())
-    valid = []
-    try:
-        batch.column(TEXT).validate(full=True)
-    except pa.ArrowInvalid:
-        valid = [_decodes(raw) for raw in batch.column(TEXT).cast(pa.large_binary()).to_pylist()]
-    if not all(valid):
-        skipped[BROKEN_TEXT] = valid.count(False)
-        batch = batch.filter(pa.array(valid))
-    return batch, skipped
-
-
-def _decodes(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-_CACHED = 64  # characters of the longest piece of text with cached words
-
-
-def non_ascii_rows(texts: pa.LargeStringArray, ids: Mapping[str, int]) -> Ints:
-    """Return the rows (-1 if unknown) of the non-ASCII words in order: `NoteArrays.rows`.
-
-    Their lookup form needs Unicode normalisation and case folding, which the compiled loop does not
-    have.
-    """
-    forms = pa.array(_forms(texts), pa.large_string()).dictionary_encode()
-    rows = np.array([ids.get(form, -1) for form in forms.dictionary.to_pylist()], dtype=np.int64)
-    return rows[forms.indices.to_numpy()]
-
-
-def _forms(texts: pa.LargeStringArray) -> Iterator[str]:
-    """Yield the lookup forms of the non-ASCII words in order."""
-    for text in texts.filter(pc.invert(pc.string_is_ascii(texts))).to_pylist():
-        for piece in text.split():
-            if not piece.isascii():
-                yield from _cached_forms(piece) if len(piece) <= _CACHED else _forms_of(piece)
-
-
-def _forms_of(piece: str) -> tuple[str, ...]:
-    words = (piece[token.start : token.end] for token in tokenize(piece) if token.kind == Kind.WORD)
-    return tuple(lookup_form(word) for word in words if not word.isascii())
-
-
-_cached_forms = lru_cache(maxsize=1 << 15)(_forms_of)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core import Ints, Mask, SmallInts
+from clinveil.core import Doubles, Floats, Ints, Mask, SmallInts
 
 Bytes = NDArray[np.uint8]
 Words64 = NDArray[np.uint64]
@@ -20,14 +20,29 @@ class NoteArrays(NamedTuple):
 
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the texts.
-        keys: (n, 2) uint64, a SipHash key per note.
         rows: (n_occurrences,) int64, row (-1 if unknown) of each non-ASCII word, in order.
     """
 
     data: Bytes
     offsets: Ints
-    keys: Words64
     rows: Ints
+
+
+class NoteWords(NamedTuple):
+    """The words of a batch of notes.
+
+    Attributes:
+        rows: (n,) int32, row of each word; the row of unknown words for an unknown one.
+        stops: (n,) bool, whether a sentence end is written between the word and the one written
+            before it.
+        offsets: (n_notes + 1,) int64, first word of each note.
+        drawn: (n,) int32, row of each output; -1 for a word that is not written.
+    """
+
+    rows: SmallInts
+    stops: Mask
+    offsets: Ints
+    drawn: SmallInts
 
 
 class ChannelTables(NamedTuple):
@@ -56,16 +71,46 @@ class ChannelTables(NamedTuple):
     others: SmallInts
 
 
+class ContextTables(NamedTuple):
+    """Tables of a context model; "token" is the number of a word in the model.
+
+    Attributes:
+        ids: (n_words + 1,) int32, token of each row of the channel; -1 for a word that is not in
+            the model. rows: (size,) int32, row of each token.
+        probabilities: (n_entries,), of the entries of the channel's rows.
+        starts, weights: (n_contexts + n_levels,), first n-gram and weight of each context, level
+            after level; the entry after the last context of a level is the end of its n-grams.
+        first_context, first_ngram: (n_levels,), of each level.
+        tokens, shares, limits, others: (n_ngrams,), the last token of each n-gram, its share of its
+            context, and the alias tables of the contexts. The first n-grams are the single tokens.
+        factors: (n_labels, size) float32. highest: (n_labels,), the highest of each label.
+        ends: (size,) float32, factors of the last word of a sentence.
+    """
+
+    ids: SmallInts
+    rows: SmallInts
+    probabilities: Doubles
+    starts: Ints
+    weights: Doubles
+    first_context: Ints
+    first_ngram: Ints
+    tokens: SmallInts
+    shares: Doubles
+    limits: Words64
+    others: SmallInts
+    factors: Floats
+    highest: Floats
+    ends: Floats
+
+
 class Options(NamedTuple):
     """Options of the token loop.
 
     Attributes:
         keep_layout, end_sentences: `Policy.layout` is "keep" or "sentences". mask_numbers: write
             one `#` per digit.
-        background: as in `WritingPolicy`.
     """
 
     keep_layout: bool
     end_sentences: bool
     mask_numbers: bool
-    background: float

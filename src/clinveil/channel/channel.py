@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from clinveil.core import (
     word_spans,
 )
 from clinveil.core import words as words_of
+
+if TYPE_CHECKING:
+    from clinveil.lm import ContextModel
 
 SUM_TOLERANCE = 1e-9
 LIKELIEST = 100  # most frequent inputs considered as the source of a background draw
@@ -106,6 +109,7 @@ class Channel:
         mechanism, parameters: recorded in the manifest.
         kept: words left unchanged on request (`keep_words`).
         policy: how notes are written. Not part of the saved channel or its digest.
+        context: model of the words in their context; None for independent draws.
 
     Raises:
         ValueError: a row does not sum to 1, or an output is neither eligible nor kept.
@@ -120,6 +124,7 @@ class Channel:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
     policy: WritingPolicy = PLAIN
+    context: ContextModel | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -161,6 +166,14 @@ class Channel:
     def ids(self) -> dict[str, int]:
         """Row by word."""
         return {word: row for row, word in enumerate(self.words)}
+
+    @property
+    def in_context(self) -> bool:
+        """Whether words are drawn in context. With `background` and `context_strength` 0 a context
+        model changes nothing.
+        """
+        uses = self.policy.background > 0 or self.policy.context_strength > 0
+        return self.context is not None and uses
 
     @property
     def unknown(self) -> int:
@@ -262,8 +275,12 @@ class Channel:
     @property
     def pool(self) -> Doubles:
         """Distribution of background draws, (n_words,): the row of unknown words, or zeros if it is
-        empty.
+        empty; of draws in context, the model's distribution without its context.
         """
+        if self.in_context and self.context is not None:
+            shares = np.zeros(len(self.words))
+            shares[self.context.rows] = self.context.unigram
+            return shares
         return np.asarray(self.matrix()[self.unknown].toarray().ravel(), dtype=np.float64)
 
     def mixed(self, among: Ints) -> csr_matrix:
@@ -294,11 +311,15 @@ class Channel:
         return mixed
 
     def under(
-        self, *, layout: Layout = "plain", numbers: Numbers = "drop", background: float = 0.0
+        self,
+        *,
+        layout: Layout = "plain",
+        numbers: Numbers = "drop",
+        background: float = 0.0,
+        context_strength: float = 0.0,
     ) -> Channel:
         """Return the channel with another `WritingPolicy`."""
-        policy = WritingPolicy(layout=layout, numbers=numbers, background=background)
-        return replace(self, policy=policy)
+        return replace(self, policy=WritingPolicy(layout, numbers, background, context_strength))
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """Return the channel with these words (lookup forms) left unchanged."""

@@ -1,4 +1,4 @@
-"""Store a channel as a private folder: words.arrow, four arrays, meta.json; no pickle."""
+"""Store a channel as a private folder: words.arrow, four arrays, meta.json, and a context model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import pyarrow.feather as feather
 from clinveil.channel.channel import Channel
 from clinveil.channel.policy import WritingPolicy
 from clinveil.core import InputError, atomic, private_folder, save_array
+from clinveil.lm import load_context, save_context
 
 SCHEMA = "clinveil.channel/1"
+CONTEXT = "context"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")
 
 
@@ -29,6 +31,8 @@ def save_channel(channel: Channel, path: Path) -> None:
         feather.write_feather(table, folder / "words.arrow", compression="zstd")
         for name in ARRAYS:
             save_array(folder / f"{name}.npy", getattr(channel, name))
+        if channel.context is not None:
+            save_context(channel.context, folder / CONTEXT)
         (folder / "meta.json").write_text(json.dumps(_meta(channel), indent=1), encoding="utf-8")
 
 
@@ -51,6 +55,7 @@ def load_channel(path: Path, policy: WritingPolicy | None = None) -> Channel:
             parameters=meta["parameters"],
             kept=frozenset(meta["kept"]),
             policy=policy or WritingPolicy(),
+            context=load_context(path / CONTEXT) if (path / CONTEXT).exists() else None,
         )
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         # Messages of `Channel`, and of NumPy about shapes; others may contain a word.
@@ -67,6 +72,10 @@ def channel_digest(channel: Channel) -> str:
     )
     for name in ARRAYS:
         digest.update(np.ascontiguousarray(getattr(channel, name)).data)
+    if channel.context is not None:
+        digest.update(json.dumps([channel.context.label, channel.context.labels]).encode())
+        for _, array in channel.context.arrays():
+            digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 

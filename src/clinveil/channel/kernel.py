@@ -1,20 +1,17 @@
-"""The compiled token loop: UTF-8 bytes of notes to UTF-8 bytes of released notes in one pass.
+"""Compiled token loops: `read_words` looks up the words of notes, `write_texts` writes the drawn
+ones.
 
-For each token it looks up the word's row, draws with a keyed pseudo-random function of note and
-position, and writes the output. The slow reference implementation is
-`tests/channel/channel_reference.py`. Token boundaries are those of `core/tokenizer.py`; all
-functions assume valid UTF-8.
+Both read UTF-8 bytes; between them a mechanism draws the words (`draws.py`).
+The slow reference implementation is `tests/channel/channel_reference.py`. Token boundaries are
+those of `core/tokenizer.py`; all functions assume valid UTF-8.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from clinveil.channel.arrays import Bytes, ChannelTables, NoteArrays, Options, Words64
-from clinveil.core import Ints, SmallInts, helper, kernel
-
-# Of a word: its start, its end, whether it is ASCII, its table hash.
-Token = tuple[int, int, bool, np.uint64]
+from clinveil.channel.arrays import Bytes, ChannelTables, NoteArrays, NoteWords, Options
+from clinveil.core import Ints, Mask, SmallInts, helper, kernel
 
 # Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file
 # only.
@@ -29,11 +26,10 @@ WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MAS
 )
 RELEASED = 12
 COUNTERS = 13
-# State of the loop: token counts, then bytes written, non-ASCII words read.
-WRITTEN, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 3)
-# XORed with the input of background draws.
-_COIN = np.uint64(0x9E3779B97F4A7C15)
-_MIXED = np.uint64(0xC2B2AE3D27D4EB4F)
+# State of the writing loop: token counts, then bytes written.
+WRITTEN, _STATE = range(COUNTERS, COUNTERS + 2)
+# State of the reading loop: words read, non-ASCII words read.
+_READ, _NON_ASCII = range(2)
 _MASK_SIGN = np.uint8(0x23)
 _SPACE_SIGN = np.uint8(0x20)
 _LINE_SIGN = np.uint8(0x0A)
@@ -46,106 +42,7 @@ _BLANK = 1
 _LINE = 2
 _FNV_START = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
-_8 = np.uint64(8)
-_11 = np.uint64(11)
-_13 = np.uint64(13)
-_16 = np.uint64(16)
-_17 = np.uint64(17)
-_21 = np.uint64(21)
 _32 = np.uint64(32)
-_56 = np.uint64(56)
-_64 = np.uint64(64)
-_UNIT = 2.0**-53
-_LOW = np.uint64(0xFFFFFFFF)
-_V0 = np.uint64(0x736F6D6570736575)
-_V1 = np.uint64(0x646F72616E646F6D)
-_V2 = np.uint64(0x6C7967656E657261)
-_V3 = np.uint64(0x7465646279746573)
-
-
-@helper
-def _rotate(x: np.uint64, bits: np.uint64) -> np.uint64:
-    return (x << bits) | (x >> (_64 - bits))
-
-
-@helper
-def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> tuple[np.uint64, ...]:
-    v0 += v1
-    v2 += v3
-    v1 = _rotate(v1, _13) ^ v0
-    v3 = _rotate(v3, _16) ^ v2
-    v0 = _rotate(v0, _32)
-    v2 += v1
-    v0 += v3
-    v1 = _rotate(v1, _17) ^ v2
-    v3 = _rotate(v3, _21) ^ v0
-    v2 = _rotate(v2, _32)
-    return v0, v1, v2, v3
-
-
-@helper
-def _absorb(
-    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, word: np.uint64
-) -> tuple[np.uint64, ...]:
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3 ^ word)
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    return v0 ^ word, v1, v2, v3
-
-
-@helper
-def _finish(
-    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, last: np.uint64
-) -> np.uint64:
-    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, last)
-    v2 ^= np.uint64(0xFF)
-    for _ in range(4):
-        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    return v0 ^ v1 ^ v2 ^ v3
-
-
-@helper
-def siphash_word(k0: np.uint64, k1: np.uint64, word: np.uint64) -> np.uint64:
-    """Return SipHash-2-4 of one 64-bit word (eight little-endian bytes) under the key (k0, k1);
-    compiled.
-
-    Source: Aumasson and Bernstein, SipHash: a fast short-input PRF (INDOCRYPT 2012).
-    """
-    v0, v1, v2, v3 = _absorb(k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3, word)
-    return _finish(v0, v1, v2, v3, np.uint64(8) << _56)
-
-
-@helper
-def siphash(
-    k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, letters: Bytes
-) -> np.uint64:
-    """Return SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds
-    case; compiled.
-    """
-    v0 = k0 ^ _V0
-    v1 = k1 ^ _V1
-    v2 = k0 ^ _V2
-    v3 = k1 ^ _V3
-    word = np.uint64(0)
-    shift = np.uint64(0)
-    for i in range(start, end):
-        word |= np.uint64(letters[data[i]]) << shift
-        shift += _8
-        if shift == _64:
-            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, word)
-            word = np.uint64(0)
-            shift = np.uint64(0)
-    return _finish(v0, v1, v2, v3, word | np.uint64(end - start) << _56)
-
-
-@kernel
-def hash_strings(
-    k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, letters: Bytes
-) -> Words64:
-    """Return the SipHash of each string, (n_strings,); compiled."""
-    hashes = np.empty(offsets.size - 1, dtype=np.uint64)
-    for i in range(hashes.size):
-        hashes[i] = siphash(k0, k1, data, offsets[i], offsets[i + 1], letters)
-    return hashes
 
 
 @helper
@@ -242,79 +139,6 @@ def _find(tables: ChannelTables, text: Bytes, start: int, end: int, value: np.ui
 
 
 @helper
-def _look_up(notes: NoteArrays, tables: ChannelTables, token: Token, state: Ints) -> int:
-    """Return a word's row, -1 if unknown."""
-    start, end, is_ascii, value = token
-    if is_ascii:
-        return _find(tables, notes.data, start, end, value)
-    state[NON_ASCII] += 1
-    return int(notes.rows[state[NON_ASCII] - 1])
-
-
-@helper
-def _draw(tables: ChannelTables, row: int, bits: np.uint64) -> int:
-    """Draw an output from a row with 64 random bits; -1 if the row is empty."""
-    first = tables.indptr[row]
-    size = np.uint64(tables.indptr[row + 1] - tables.indptr[row])
-    if size == 0:
-        return -1
-    # bits * size in 128 bits: the high half selects the entry, the low half decides between its two
-    # outputs.
-    low = (bits & _LOW) * size
-    middle = (bits >> _32) * size + (low >> _32)
-    entry = first + np.int64(middle >> _32)
-    is_own = (middle << _32 | low & _LOW) < tables.limits[entry]
-    return tables.indices[entry] if is_own else tables.others[entry]
-
-
-@helper
-def _draw_mixed(
-    tables: ChannelTables, row: int, share: float, k0: np.uint64, k1: np.uint64, position: np.uint64
-) -> int:
-    """Draw an output for a word: with probability `share` from the pool, unless that is the word
-    itself.
-    """
-    known = (
-        row < tables.offsets.size - 1
-        and tables.indptr[row + 1] > tables.indptr[row]
-        and not tables.kept[row]
-    )
-    if (
-        known
-        and share > 0
-        and np.float64(siphash_word(k0, k1, position ^ _COIN) >> _11) * _UNIT < share
-    ):
-        drawn = _draw(tables, tables.offsets.size - 1, siphash_word(k0, k1, position ^ _MIXED))
-        if drawn >= 0 and drawn != row:
-            return drawn
-    return _draw(tables, row, siphash_word(k0, k1, position))
-
-
-@helper
-def _draw_word(
-    notes: NoteArrays,
-    note: int,
-    tables: ChannelTables,
-    options: Options,
-    token: Token,
-    position: int,
-    state: Ints,
-) -> int:
-    """Return the output of a word, -1 if not written; update the counts."""
-    row = _look_up(notes, tables, token, state)
-    state[WORDS] += 1
-    state[UNKNOWN if row < 0 else KNOWN] += 1
-    row = tables.offsets.size - 1 if row < 0 else row
-    k0 = notes.keys[note, 0]
-    k1 = notes.keys[note, 1]
-    drawn = _draw_mixed(tables, row, options.background, k0, k1, np.uint64(position))
-    is_kept = drawn == row and tables.kept[drawn]
-    state[DROPPED if drawn < 0 else KEPT if is_kept else REPLACED] += 1
-    state[SELF] += drawn == row and not is_kept
-    return drawn
-
-
-@helper
 def _read(
     text: Bytes, i: int, end: int, tables: ChannelTables
 ) -> tuple[np.int64, int, int, bool, np.uint64]:
@@ -374,8 +198,105 @@ def _stop(
 
 
 @helper
-def _obfuscate_note(
-    notes: NoteArrays, note: int, tables: ChannelTables, options: Options, data: Bytes, state: Ints
+def _ends_at(
+    text: Bytes, kind: np.int64, start: int, end: int, at_stop: bool, options: Options
+) -> bool:
+    """Return whether a token is, or makes, a written sentence end: a mark, or white space after
+    one.
+    """
+    if options.keep_layout:
+        return kind == _PUNCT and text[start] in (_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN)
+    if not options.end_sentences or kind != _SPACE:
+        return False
+    lines = 0
+    for i in range(start, end):
+        lines += text[i] == _LINE_SIGN
+    return at_stop or lines > 1
+
+
+@helper
+def _read_note(
+    notes: NoteArrays,
+    note: int,
+    tables: ChannelTables,
+    options: Options,
+    rows: SmallInts,
+    stops: Mask,
+    state: Ints,
+) -> None:
+    """Write the rows of one note's words, and before which of them a sentence end is written."""
+    text = notes.data
+    i = notes.offsets[note]
+    end = notes.offsets[note + 1]
+    at_stop = False
+    is_open = False
+    pending = False
+    while i < end:
+        start = i
+        kind, i, _, flag, value = _read(text, i, end, tables)
+        if is_open and _ends_at(text, kind, start, i, at_stop, options):
+            pending = True
+            is_open = False
+        at_stop = kind == _PUNCT and text[start] in (
+            _STOP_SIGN,
+            _EXCLAMATION_SIGN,
+            _QUESTION_SIGN,
+        )
+        if kind != _WORD:
+            continue
+        if flag:
+            row = _find(tables, text, start, i, value)
+        else:
+            row = notes.rows[state[_NON_ASCII]]
+            state[_NON_ASCII] += 1
+        row = tables.offsets.size - 1 if row < 0 else row
+        is_written = tables.indptr[row + 1] > tables.indptr[row]
+        rows[state[_READ]] = row
+        stops[state[_READ]] = pending and is_written
+        state[_READ] += 1
+        if is_written:
+            pending = False
+            is_open = True
+
+
+@kernel
+def read_words(
+    notes: NoteArrays, tables: ChannelTables, options: Options
+) -> tuple[SmallInts, Mask, Ints]:
+    """Return the arrays of `NoteWords`: rows and sentence ends of all words, offsets of the
+    notes.
+    """
+    n_notes = notes.offsets.size - 1
+    most = (notes.offsets[n_notes] - notes.offsets[0] + n_notes) // 2 + 1
+    rows = np.empty(most, dtype=np.int32)
+    stops = np.zeros(most, dtype=np.bool_)
+    offsets = np.zeros(n_notes + 1, dtype=np.int64)
+    state = np.zeros(2, dtype=np.int64)
+    for note in range(n_notes):
+        _read_note(notes, note, tables, options, rows, stops, state)
+        offsets[note + 1] = state[_READ]
+    return rows[: state[_READ]], stops[: state[_READ]], offsets
+
+
+@helper
+def _count_word(row: int, drawn: int, tables: ChannelTables, state: Ints) -> None:
+    """Update the counts for a word and its output."""
+    state[WORDS] += 1
+    state[KNOWN if row < tables.offsets.size - 1 else UNKNOWN] += 1
+    is_kept = drawn == row and tables.kept[drawn]
+    state[DROPPED if drawn < 0 else KEPT if is_kept else REPLACED] += 1
+    state[SELF] += drawn == row and not is_kept
+
+
+@helper
+def _write_note(
+    notes: NoteArrays,
+    note: int,
+    words: NoteWords,
+    tables: ChannelTables,
+    options: Options,
+    data: Bytes,
+    state: Ints,
 ) -> bool:
     """Write one note into `data` from `state[WRITTEN]` on; return whether it fits."""
     i = notes.offsets[note]
@@ -383,15 +304,15 @@ def _obfuscate_note(
     written = state[WRITTEN]
     last = np.int64(_NOTHING)
     gap = 0
-    position = 0
+    position = words.offsets[note]
     at_stop = False
     is_open = False
     while i < end:
         start = i
-        drawn = -1
+        drawn = np.int32(-1)
         masked = False
         copied = False
-        kind, i, points, flag, value = _read(notes.data, i, end, tables)
+        kind, i, points, flag, _ = _read(notes.data, i, end, tables)
         if kind == _SPACE:
             gap = max(gap, _LINE if flag else _BLANK)
             if is_open:
@@ -406,8 +327,8 @@ def _obfuscate_note(
             _QUESTION_SIGN,
         )
         if kind == _WORD:
-            token = (start, i, flag, value)
-            drawn = _draw_word(notes, note, tables, options, token, position, state)
+            drawn = words.drawn[position]
+            _count_word(words.rows[position], drawn, tables, state)
             position += 1
         else:
             masked, copied = _mark(kind, flag, options, state)
@@ -439,10 +360,10 @@ def _obfuscate_note(
 
 
 @kernel
-def obfuscate_texts(
-    notes: NoteArrays, tables: ChannelTables, options: Options
+def write_texts(
+    notes: NoteArrays, words: NoteWords, tables: ChannelTables, options: Options
 ) -> tuple[Bytes, Ints, Ints]:
-    """Return the texts, their offsets, and the counts."""
+    """Return the texts with the drawn words, their offsets, and the counts."""
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
     data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)
@@ -451,7 +372,7 @@ def obfuscate_texts(
     before = np.zeros(_STATE, dtype=np.int64)
     for note in range(n_notes):
         before[:] = state
-        while not _obfuscate_note(notes, note, tables, options, data, state):
+        while not _write_note(notes, note, words, tables, options, data, state):
             data = np.append(data, np.empty_like(data))
             state[:] = before
         offsets[note + 1] = state[WRITTEN]

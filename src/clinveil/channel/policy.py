@@ -23,12 +23,16 @@ class WritingPolicy:
         background: the probability that a word is drawn from the row of unknown words (common
             words, by frequency) instead of its own row; a draw equal to the word falls back to its
             own row. With b = `background` and p the row of unknown words, P(y | x) = (1 - b) C(y |
-            x) + b p(y) for y != x (up to that fallback).
+            x) + b p(y) for y != x (up to that fallback). With a context model it is the probability
+            that a word is drawn from the model, whatever the word is.
+        context_strength: exponent of the model's probability among the neighbours of a word; 0:
+            neighbours do not depend on the context.
     """
 
     layout: Layout = "plain"
     numbers: Numbers = "drop"
     background: float = 0.0
+    context_strength: float = 0.0
 
 
 PLAIN = WritingPolicy()

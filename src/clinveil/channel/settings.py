@@ -70,11 +70,20 @@ class ChannelSettings(Settings):
     )
     drop_words: Path | None = setting(None, "File of words to drop, one per line.", secret="path")
     drop_stop_words: bool = setting(False, "Drop English function words, except negations.")
+    mechanism: Literal["neighbours", "contextual"] = setting(
+        "neighbours", "Draw each word by itself, or in the context of the words written before."
+    )
     background: float = setting(
         0.0,
-        "Share of words replaced by a random common word instead of a neighbour.",
+        "Share of words that do not follow the note: common words, or words of the language model.",
         ge=0,
-        le=0.95,
+        le=1,
+    )
+    context_strength: float = setting(
+        1.0, "Weight of the context among the neighbours of a word (contextual).", ge=0, le=2
+    )
+    ngram_patients: int = setting(
+        5, "Patients that must share a word sequence of the language model (contextual).", ge=2
     )
     unknown: Literal["pool", "drop"] = setting(
         "pool", "Replace a word without a vector by a common word, or drop it."
@@ -92,9 +101,22 @@ class ChannelSettings(Settings):
     )
 
     @property
+    def uses_model(self) -> bool:
+        """Whether words are drawn with a language model. With `background` and `context_strength` 0
+        the mechanism `contextual` is `neighbours`.
+        """
+        is_paper_a = self.background == 0 and self.context_strength == 0
+        return self.mechanism == "contextual" and not is_paper_a
+
+    @property
     def policy(self) -> WritingPolicy:
         """How to write notes with the channel."""
-        return WritingPolicy(layout=self.layout, numbers=self.numbers, background=self.background)
+        return WritingPolicy(
+            layout=self.layout,
+            numbers=self.numbers,
+            background=self.background,
+            context_strength=self.context_strength if self.uses_model else 0.0,
+        )
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clinveil.channel.arrays import Bytes, ChannelTables, Words64
+from clinveil.channel.arrays import Bytes, ChannelTables, Options, Words64
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import hash_strings
+from clinveil.channel.draws import hash_strings
+from clinveil.channel.policy import WritingPolicy
 from clinveil.core import Doubles, Ints, SmallInts, character_classes, kernel
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -23,6 +24,15 @@ _FULL = np.uint64((1 << 64) - 1)
 _SCALE = 2.0**64
 
 
+def options_of(policy: WritingPolicy) -> Options:
+    """Return the options of the token loops for a policy."""
+    return Options(
+        keep_layout=policy.layout == "keep",
+        end_sentences=policy.layout == "sentences",
+        mask_numbers=policy.numbers == "mask",
+    )
+
+
 def tables_of(channel: Channel) -> ChannelTables:
     """Return the tables of a channel."""
     n_words = len(channel.words)
@@ -31,7 +41,7 @@ def tables_of(channel: Channel) -> ChannelTables:
     fill_slots(data, offsets, slots)
     kept = np.zeros(n_words, dtype=np.bool_)
     kept[[channel.ids[word] for word in channel.kept]] = True
-    limits, others = alias_tables(channel)
+    limits, others = alias_tables(channel.indptr, channel.indices, channel.probabilities)
     return ChannelTables(
         kinds=readonly(character_classes()),
         lower=readonly(ascii_lower()),
@@ -112,15 +122,17 @@ def siphash_strings(key: SipKey, data: Bytes, offsets: Ints) -> Words64:
     return hash_strings(left, right, data, offsets, np.arange(256, dtype=np.uint8))
 
 
-def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
-    """Return `limits` and `others` of the `ChannelTables` of a channel, with an error below 2^-48.
+def alias_tables(
+    indptr: Ints, indices: SmallInts, probabilities: Doubles
+) -> tuple[Words64, SmallInts]:
+    """Return `limits` and `others` of some rows with their outputs, with an error below 2^-48.
 
     Source: Walker's alias method; Vose, A linear algorithm for generating random numbers with a
     given distribution (IEEE TSE 17, 1991).
     """
-    limits = np.full(channel.indices.size, _FULL)
-    others = channel.indices.copy()
-    _alias(channel.indptr, channel.indices, channel.probabilities.copy(), limits, others)
+    limits = np.full(indices.size, _FULL)
+    others = indices.copy()
+    _alias(indptr, indices, probabilities.copy(), limits, others)
     return limits, others
 
 

@@ -33,6 +33,7 @@ from .gold import read_spans as read_spans
 from .gold import spans_of as spans_of
 from .held_out import TABLE as TABLE
 from .held_out import HeldOutPatients as HeldOutPatients
+from .held_out import PatientSubset as PatientSubset
 from .held_out import SourceIds as SourceIds
 from .inspection import RARE_BELOW as RARE_BELOW
 from .inspection import Inspection as Inspection

@@ -1,3 +1,9 @@
+from .context_model import NONE as NONE
+from .context_model import ContextModel as ContextModel
+from .context_model import NoteIds as NoteIds
+from .context_model import count_contexts as count_contexts
+from .context_model import load_context as load_context
+from .context_model import save_context as save_context
 from .files import load_model as load_model
 from .files import save_model as save_model
 from .layout import LayoutVocabulary as LayoutVocabulary

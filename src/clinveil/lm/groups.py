@@ -18,7 +18,6 @@ from clinveil.lm.notes import EncodedNotes
 
 GROUPS = 12
 PASSES = 20
-FLOORS = 4  # a group has this many times the patient floor
 # of tokens
 AXES = 50
 CLASSES = 200

@@ -15,6 +15,7 @@ from clinveil.core import Doubles, InputError, Ints
 from clinveil.corpus import Corpus, MemoryCorpus, medtext, memory_corpus, rows
 from clinveil.lm.vocabulary import Ids, Vocabulary, bare
 
+FLOORS = 4  # a group of notes that steers has this many times the patient floor
 REPEATED = 5  # tokens in a row; their repetition by one patient is limited
 ODD = 0x9E3779B97F4A7C15  # of hashes modulo 2^64
 

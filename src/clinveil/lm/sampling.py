@@ -17,10 +17,10 @@ from itertools import count, repeat
 import numpy as np
 
 from clinveil.core import Doubles, Ints, Key, Kind, Mask
-from clinveil.lm.groups import FLOORS, groups_of
+from clinveil.lm.groups import groups_of
 from clinveil.lm.layout import HEADING, RARE_WORD, LayoutVocabulary
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import Conditions, EncodedNotes
+from clinveil.lm.notes import FLOORS, Conditions, EncodedNotes
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
 SMOOTHING = 100.0  # tokens with the frequencies of all notes, added to those of each label

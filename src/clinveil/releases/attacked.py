@@ -52,7 +52,7 @@ def attacked_release(
     """
     manifest = read_manifest(vault)
     settings = settings_of(manifest, vault)
-    notes = _released_notes(released, vault, manifest)
+    notes = _released_notes(released, vault, manifest, next(iter(settings.label), ""))
     known = _known_patients(patients, settings)
     corpus: Corpus = open_corpus(original, settings.notes, keep=settings.keep)
     held_out = _held_out(vault)
@@ -113,9 +113,10 @@ def _known_patients(patients: Path | None, settings: ReleaseSettings) -> Mapping
     return {}
 
 
-def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) -> Corpus:
-    """Open the released notes. Raises InputError if the vault has no channel or is that of another
-    release.
+def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any], label: str) -> Corpus:
+    """Open the released notes with a label column; "" for none.
+
+    Raises InputError if the vault has no channel or is that of another release.
     """
     if not (vault / "channel").exists():
         what = f"is the vault of a {manifest['kind']} release, which has no channel"
@@ -132,4 +133,5 @@ def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) ->
     roles = NotesSettings(
         text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none"
     )
-    return open_corpus(released / notes["file"] if (released / NAME).is_file() else released, roles)
+    file = released / notes["file"] if (released / NAME).is_file() else released
+    return open_corpus(file, roles, keep=(label,) if label else ())

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks import PHRASE, CopiedPatients, FullNameIndex, scan_copies
+from clinveil.attacks import PHRASE, CopiedPatients, CopyScan, FullNameIndex, scan_copies
 from clinveil.channel import TokenTally
 from clinveil.core import Finding, GapScores, words
 from clinveil.corpus import ENTERED_IN_ERROR, NOT_ENGLISH, Accounting, read_patients
@@ -45,6 +45,10 @@ SHARED = (
     " by one patient."
 )
 UNSEEN = "No gate on copies could detect a copy on these notes."
+COPIES_HINT = (
+    "Raise channel.ngram_patients, or lower channel.background. If templates cause many"
+    " coincidental copies, raise test_share."
+)
 SEE = "Hold out more patients (test_share), or add patients or longer notes."
 # Rows left out by rule (entered in error, not in English), not because of a
 # failure.
@@ -97,11 +101,14 @@ def sound(of: str, faults: int, *, passed: bool | None = None) -> Gate:
     return gate(of, passed=passed, value=faults, threshold=0, hint=FAULT)
 
 
-def output_gates(check: OutputCheck, tally: TokenTally) -> list[Gate]:
-    """Return the gates on the released words, read back from the release."""
+def output_gates(check: OutputCheck, tally: TokenTally, *, may_repeat: bool = False) -> list[Gate]:
+    """Return the gates on the released words, read back from the release.
+
+    may_repeat: words are drawn that do not depend on the source word, and can equal it by chance.
+    """
     itself = check.self_replaced == 0 and tally.self_replaced == 0
     return [
-        sound("itself", check.self_replaced, passed=itself),
+        *([] if may_repeat else [sound("itself", check.self_replaced, passed=itself)]),
         sound("unknown", check.out_of_vocabulary + check.stray),
         sound("floor", check.below_floor),
     ]
@@ -265,15 +272,28 @@ def examine(
         gates.append(
             sound("synthetic_floor", _below(written, vocabulary, before.invented if before else ()))
         )
-    long, near, whole = _seeing(
-        [_copied(scan.own, span), _nearly_copied(scan.near), _copied_whole(scan.whole)]
-    )
+    long, near, whole = _seeing(_copy_gates(scan, span))
     gates += [long, whole, near]
     if feed is not None:
         names = known_names(written, feed, rng)
         found.append(names.finding)
         gates.append(_names(names))
     return Examined(gates, found)
+
+
+def _copy_gates(scan: CopyScan, span: int) -> list[Gate]:
+    """Return the gates on long, near and whole copies."""
+    return [_copied(scan.own, span), _nearly_copied(scan.near), _copied_whole(scan.whole)]
+
+
+def model_gates(scan: CopyScan, ngram_patients: int) -> list[Gate]:
+    """Return the gates on copies that a model of shared word sequences wrote, and on its memory."""
+    gates = [
+        one if one.passed else replace(one, hint=COPIES_HINT)
+        for one in _copy_gates(scan, max(SPANS))
+    ]
+    power = f"The language model has no sequence of fewer than {ngram_patients} patients."
+    return [*gates, replace(memory_gate(None), power=power)]
 
 
 def _below(written: PlainNotes, vocabulary: Vocabulary, invented: Sequence[frozenset[str]]) -> int:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
+import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.channel import Channel, WordObfuscator
 from clinveil.core import Key, Kind, lookup_form, tokenize, words
-from clinveil.corpus import TEXT, Corpus, Note, memory_corpus, rows
+from clinveil.corpus import TEXT, Corpus, Note, memory_corpus, rows, rows_with
 from clinveil.phi import NoteDeidentifier
 from clinveil.report import AlignedNote, AlignedToken, Mark
 
@@ -32,6 +33,7 @@ class SampledNote:
     note_id: str
     patient_id: str
     pieces: Sequence[tuple[str, str, bool]]
+    label: str | None = None
 
     @property
     def entered(self) -> str:
@@ -40,16 +42,24 @@ class SampledNote:
 
 
 def sources(
-    corpus: Corpus, rng: Generator, deidentifier: NoteDeidentifier | None, size: int = SAMPLED
+    corpus: Corpus,
+    rng: Generator,
+    deidentifier: NoteDeidentifier | None,
+    size: int = SAMPLED,
+    label: str = "",
 ) -> list[SampledNote]:
-    """Draw a simple random sample of notes (reservoir) and treat them as in the run."""
-    chosen: list[Note] = []
-    for seen, row in enumerate(note for note in rows(corpus) if note.text):
+    """Draw a simple random sample of notes (reservoir) and treat them as in the run.
+
+    label: column that steers the draws; "" for none.
+    """
+    chosen: list[tuple[Note, tuple[str | None, ...]]] = []
+    notes = rows_with(corpus, *([label] if label else []))
+    for seen, row in enumerate(pair for pair in notes if pair[0].text):
         slot = seen if seen < size else int(rng.integers(seen + 1))
         if slot < size:
             chosen[slot : slot + 1] = [row]
     sample = []
-    for note_id, patient_id, text, *_ in sorted(chosen):
+    for (note_id, patient_id, text), labels in sorted(chosen):
         spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
         surrogates = deidentifier.treated(text, spans, patient_id) if deidentifier else []
         pieces = list[tuple[str, str, bool]]()
@@ -62,7 +72,12 @@ def sources(
             ]
             position = span.end
         sample.append(
-            SampledNote(note_id, patient_id, [*pieces, (text[position:], text[position:], False)])
+            SampledNote(
+                note_id,
+                patient_id,
+                [*pieces, (text[position:], text[position:], False)],
+                next(iter(labels), None),
+            )
         )
     return sample
 
@@ -72,6 +87,10 @@ def aligned(notes: Sequence[SampledNote], obfuscator: WordObfuscator) -> list[Al
     if not notes:
         return []
     batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
+    model = obfuscator.channel.context
+    if model is not None and model.label:
+        labels = pa.array([None if n.label is None else str(n.label) for n in notes], pa.string())
+        batch = batch.append_column(model.label, labels)
     texts = obfuscator(batch).batch.column(TEXT).to_pylist()
     sides = zip(notes, texts, strict=True)
     return _numbered(_tokens(note, text, obfuscator.channel) for note, text in sides)

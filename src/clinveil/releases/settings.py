@@ -56,9 +56,9 @@ class ReleaseChannelSettings(PatientFloor, ChannelSettings):  # type: ignore[mis
 
     background: float = setting(
         0.6,
-        "Share of words replaced by a random common word instead of a neighbour.",
+        "Share of words that do not follow the note: common words, or words of the language model.",
         ge=0,
-        le=0.95,
+        le=1,
     )
     layout: Layout = setting(
         "sentences", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."

@@ -5,6 +5,7 @@ from .algorithms.glove import count_pairs as count_pairs
 from .algorithms.skipgram import Plan as Plan
 from .algorithms.skipgram import train_skipgram as train_skipgram
 from .count import MANY_WORDS as MANY_WORDS
+from .count import Numbering as Numbering
 from .count import WordCounts as WordCounts
 from .count import count_words as count_words
 from .count import over_words as over_words

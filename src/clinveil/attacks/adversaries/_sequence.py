@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
 from clinveil.attacks.adversary import AdversaryView, NoteRows, Recovery, entries, from_table
+from clinveil.channel import Mechanism, NoteLikelihood
 from clinveil.core import Doubles, Ints, Mask, SmallInts, helper, kernel
 from clinveil.scale import threads
 
@@ -79,8 +80,12 @@ def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
     matrix = view.by_output
     starts = matrix.indptr.astype(np.int64)
     rows = matrix.indices.astype(np.int64)
-    weights = matrix.data.astype(np.float64)
-    scores = weights * view.prior[rows]
+    return _weighed(starts, rows, matrix.data.astype(np.float64), view.prior, limit)
+
+
+def _weighed(starts: Ints, rows: Ints, weights: Doubles, prior: Doubles, limit: int) -> Weighed:
+    """Return candidates with their probability by Bayes' rule."""
+    scores = weights * prior[rows]
     sizes = np.diff(starts)
     output = np.repeat(np.arange(sizes.size), sizes)
     weighed = np.empty(rows.size, dtype=np.bool_)
@@ -89,6 +94,30 @@ def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
     joint = np.maximum(scores, TINY)
     sums = np.add.reduceat(np.append(joint, 0.0), starts[:-1])
     return Weighed(starts, rows, weights, np.asarray(joint / np.repeat(sums, sizes)), weighed)
+
+
+def in_context_candidates(
+    likelihood: NoteLikelihood, view: AdversaryView, limit: int = MAX_INPUTS
+) -> Weighed:
+    """Return the inputs of each released word of one note, by position, for words drawn in context.
+
+    Inputs are the words with the output among their own, and the likeliest words, which the
+    background can have replaced.
+    """
+    n = likelihood.others.size
+    common = view.likeliest
+    position = np.repeat(np.arange(n), np.diff(likelihood.starts))
+    keys = np.concatenate([position, np.repeat(np.arange(n), common.size)])
+    keys = keys * view.prior.size + np.concatenate([likelihood.rows, np.tile(common, n)])
+    weights = np.concatenate([likelihood.chances, np.repeat(likelihood.others, common.size)])
+    # The first of two equal keys is the exact probability.
+    keys, first = np.unique(keys, return_index=True)
+    keys = keys[weights[first] > 0]
+    weights = weights[first][weights[first] > 0]
+    rows = keys % view.prior.size
+    position = keys // view.prior.size
+    starts = np.searchsorted(position, np.arange(n + 1)).astype(np.int64)
+    return _weighed(starts, rows, weights, view.prior, limit)
 
 
 def frequency(notes: Sequence[Ints], n_words: int) -> Doubles:
@@ -370,9 +399,27 @@ def recovered(view: AdversaryView, pairs: BigramTable, candidates: Candidates) -
 
     def one(note: NoteRows) -> Recovery:
         begin, indices = entries(candidates.starts, note.outputs)
-        chances = in_context(begin, candidates.rows[indices], candidates.weights[indices], pairs)
-        keep = chances > 1e-12
-        counts = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
-        return Recovery(counts[begin], candidates.rows[indices[keep]], chances[keep])
+        return _likely(begin, candidates.rows[indices], candidates.weights[indices], pairs)
 
     return list(threads(view.threads)(one, view.notes))
+
+
+def recovered_in_context(
+    view: AdversaryView, pairs: BigramTable, mechanism: Mechanism
+) -> list[Recovery]:
+    """Return candidates weighed by all words of a note, for words drawn in context."""
+
+    def one(note: NoteRows) -> Recovery:
+        table = in_context_candidates(note.likelihood(mechanism), view)
+        kept = table.weighed
+        begin = np.concatenate([[0], np.cumsum(kept)])[table.starts].astype(np.int64)
+        return _likely(begin, table.rows[kept], table.weights[kept], pairs)
+
+    return list(threads(view.threads)(one, view.notes))
+
+
+def _likely(begin: Ints, rows: Ints, weights: Doubles, pairs: BigramTable) -> Recovery:
+    chances = in_context(begin, rows, weights, pairs)
+    keep = chances > 1e-12
+    counts = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
+    return Recovery(counts[begin], rows[keep], chances[keep])

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._sequence import TINY, BigramCounts, candidates, in_context
+from clinveil.attacks.adversaries._sequence import (
+    TINY,
+    BigramCounts,
+    candidates,
+    in_context,
+    in_context_candidates,
+)
 from clinveil.attacks.adversary import (
     Adversary,
     AdversaryView,
@@ -31,11 +37,17 @@ class Bigram(Adversary):
 
     def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
         """Run forward-backward (Baum et al. 1970) over the most probable inputs; deterministic."""
-        table = candidates(view)
+        shared = None if view.channel.in_context else candidates(view)
         pairs = BigramCounts.of(view.others, len(view.channel.words)).tables
 
         def attack(note: NoteRows) -> Recovery:
-            begin, indices = entries(table.starts, note.outputs)
+            if shared is None:
+                table = in_context_candidates(note.likelihood(view.mechanism), view)
+                begin = table.starts
+                indices = np.arange(table.rows.size)
+            else:
+                table = shared
+                begin, indices = entries(table.starts, note.outputs)
             rows = table.rows[indices]
             weighed = table.weighed[indices]
             starts = np.concatenate([[0], np.cumsum(weighed)])[begin].astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,9 +16,14 @@ from clinveil.attacks.adversaries._sequence import (
     Candidates,
     frequency,
     recovered,
+    recovered_in_context,
     table_of,
 )
-from clinveil.attacks.adversaries.own_vectors import shadow_matrix
+from clinveil.attacks.adversaries.own_vectors import (
+    channel_with_model,
+    shadow_channel,
+    shadow_matrix,
+)
 from clinveil.attacks.adversary import (
     Adversary,
     AdversaryView,
@@ -26,6 +32,7 @@ from clinveil.attacks.adversary import (
     Recovery,
 )
 from clinveil.attacks.threats import HOLDINGS, Holding
+from clinveil.channel import Mechanism, mechanism_of
 from clinveil.core import Doubles, Ints, Mask, setting
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
@@ -37,6 +44,8 @@ DOUBTS = (
     0.8,
     1.0,
 )
+SHADOW_DRAWS = 3.0  # draws that the neighbours of shadow vectors count for, in context
+NEW_NEIGHBOUR = 0.01  # probability of a neighbour that the shadow vectors lack
 PAIRS = 200  # known pairs, unless fewer are requested
 # Words that context may choose where the pairs contain no evidence; candidates of an output.
 WIDE = 100
@@ -78,9 +87,26 @@ class KnownPlaintext(Adversary):
         """Recover each note; words outside the pairs are weighed by their frequency in other
         notes.
         """
+        if view.channel.in_context:
+            name = "pairs in context", id(view.others), id(view.pairs), self
+            mechanism, pairs = view.cached(name, lambda: self._in_context(view, rng))
+            return recovered_in_context(view, pairs, mechanism)
         name = "known pairs", id(view.others), id(view.pairs), self
         table, pairs = view.cached(name, lambda: self._tables(view, rng))
         return recovered(view, pairs, table)
+
+    def _in_context(self, view: AdversaryView, rng: Generator) -> tuple[Mechanism, BigramTable]:
+        """Return the mechanism of neighbours learned from the pairs, and the word pairs of plain
+        notes.
+        """
+        known = view.pairs[: self.notes]
+        n_words = len(view.channel.words)
+        plain = [*view.others, *(note.truth for note in known)]
+        shadow = shadow_channel(view, rng)
+        own = followed_draws(known, mechanism_of(shadow), n_words)
+        matrix = shadow.matrix()[:n_words] * SHADOW_DRAWS + own
+        learned = replace(channel_with_model(view, matrix), policy=view.channel.policy)
+        return mechanism_of(learned), BigramCounts.of(plain, n_words).tables
 
     def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, BigramTable]:
         """Return candidates with P(output | input) up to a factor, and the word pairs of plain
@@ -122,6 +148,25 @@ def pairs_table(
     if unchanged:
         joint = csc_matrix(joint + diags_array(unchanged * trust * scale))
     return table_of(joint, outputs, base * np.where(_empty(shadow), 1.0, doubt), MOST, WIDE)
+
+
+def followed_draws(notes: Sequence[NoteRows], mechanism: Mechanism, n_words: int) -> csr_matrix:
+    """Return how often each input is expected to have drawn each output as its neighbour, (n_words,
+    n_words): draws of a language model are not counted.
+    """
+    total = csr_matrix((n_words, n_words))
+    for note in notes:
+        table = note.likelihood(mechanism)
+        position = np.repeat(np.arange(len(note)), np.diff(table.starts))
+        is_truth = table.rows == note.truth[position]
+        near = np.zeros(len(note))
+        near[position[is_truth]] = table.chances[is_truth] - table.others[position[is_truth]]
+        near = np.maximum(near, NEW_NEIGHBOUR)
+        followed = near / (near + table.others)
+        places = note.truth < n_words
+        ends = note.truth[places], note.outputs[places]
+        total = total + csr_matrix((followed[places], ends), shape=(n_words, n_words))
+    return csr_matrix(total)
 
 
 def _fitted(

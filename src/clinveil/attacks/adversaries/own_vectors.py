@@ -14,16 +14,25 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
-from clinveil.attacks.adversaries._sequence import frequency, table_of
+from clinveil.attacks.adversaries._sequence import frequency, in_context_candidates, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery
-from clinveil.channel import NEIGHBOURS, Channel, ChannelSettings, NeighbourRange, build_channel
+from clinveil.channel import (
+    NEIGHBOURS,
+    Channel,
+    ChannelSettings,
+    NeighbourRange,
+    build_channel,
+    mechanism_of,
+    with_context,
+)
 from clinveil.core import InputError
-from clinveil.corpus import corpus_of_texts
+from clinveil.corpus import Corpus, corpus_of_texts
 from clinveil.vectors import Vectors, VectorSettings, count_words, train
 
 # Shadow vectors: context words on either side; words in all passes together.
 WINDOW = 20
 WORK = 3_000_000
+REPEATED = 2  # released notes that share an n-gram of the attacker's language model
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
@@ -45,6 +54,12 @@ class OwnVectors(Adversary):
 
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
         """Recover each note; words of only one vocabulary use the background frequencies."""
+        if view.channel.in_context:
+            mechanism = mechanism_of(shadow_channel(view, rng))
+            tables = (
+                in_context_candidates(note.likelihood(mechanism), view) for note in view.notes
+            )
+            return [Recovery(table.starts, table.rows, table.posterior) for table in tables]
         matrix = shadow_matrix(view, rng)
         outputs = frequency(view.released, view.prior.size)
         unreachable = (np.asarray(matrix.sum(axis=0)).ravel() == 0) & (outputs > outputs.min())
@@ -84,6 +99,44 @@ def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
     )
 
 
+def shadow_channel(view: AdversaryView, rng: Generator) -> Channel:
+    """Return a channel that draws in context over the words of `view.channel`, with the attacker's
+    neighbours and a language model of the release; cached.
+    """
+    channel: Channel = view.cached(
+        ("shadow channel", id(view.others)),
+        lambda: channel_with_model(view, shadow_matrix(view, rng)),
+    )
+    return channel
+
+
+def channel_with_model(view: AdversaryView, matrix: csr_matrix) -> Channel:
+    """Return a channel that draws in context, with these neighbours and a language model of the
+    release.
+
+    Args:
+        matrix: (n_words, n_words) weights of the outputs of each word; a row may be empty.
+    """
+    assert view.release is not None
+    matrix = csr_matrix(matrix)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    released = np.unique(np.concatenate([np.zeros(0, np.int64), *view.released]))
+    eligible = np.zeros(len(view.channel.words), dtype=np.bool_)
+    eligible[released] = True
+    eligible[matrix.indices] = True
+    shadow = Channel(
+        view.channel.words,
+        indptr=np.append(matrix.indptr, matrix.nnz).astype(np.int64),
+        indices=matrix.indices.astype(np.int32),
+        probabilities=matrix.data / np.repeat(sums, np.diff(matrix.indptr)),
+        eligible=eligible,
+    )
+    with tempfile.TemporaryDirectory(prefix=".clinveil-shadow", dir=view.scratch) as scratch:
+        return shadow_context(shadow, view.channel, view.release, view.threads, Path(scratch))
+
+
 def _trained(view: AdversaryView, rng: Generator) -> Channel:
     known = np.array([*view.channel.words, ""], dtype=object)
     seed = int(rng.integers(2**31))
@@ -117,6 +170,30 @@ def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], threads:
     patients = np.array([word in outputs for word in vectors.words], dtype=np.int64)
     limited = replace(vectors, patients=patients, n_patients=1)
     return build_channel(limited, settings_of(channel), threads=threads)[0]
+
+
+def shadow_context(
+    shadow: Channel, channel: Channel, released: Corpus, threads: int, scratch: Path
+) -> Channel:
+    """Return a shadow channel that draws in context, with a language model of the released notes.
+
+    The policy of the channel and the name of its label are public. The attacker doubts the
+    neighbours of their own vectors: the model has a larger share than in the release.
+    """
+    assert channel.context is not None
+    policy = channel.policy
+    background = 1 - (1 - policy.background) * (1 - DOUBT)
+    shadow = replace(shadow, policy=replace(policy, background=background))
+    return with_context(
+        shadow,
+        released,
+        ngram_patients=REPEATED,
+        label=channel.context.label or None,
+        workers=threads,
+        scratch=scratch,
+        fewest=1,
+        released=True,
+    )
 
 
 def shadow_settings(n_words: int) -> VectorSettings:

@@ -13,7 +13,7 @@ discarded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,9 +23,9 @@ from numpy.random import Generator
 from clinveil.attacks.adversary import AdversaryView, NoteRows
 from clinveil.attacks.attack import Context, source_id
 from clinveil.attacks.channel.inversion import channel_and_counts
-from clinveil.channel import Channel, WordObfuscator
+from clinveil.channel import Channel, WordObfuscator, label_rows, released_notes
 from clinveil.core import InputError, Ints, Key, Mask, lookup_form, word_spans, words
-from clinveil.corpus import TEXT, Corpus, memory_corpus, rows
+from clinveil.corpus import TEXT, Corpus, Note, memory_corpus, rows, rows_with
 
 NOT_ALIGNED = "not aligned with its source"
 OUTSIDE = "outside the channel's vocabulary"
@@ -47,6 +47,7 @@ class NotePair:
     patient: int
     entered: str = field(repr=False)
     released: str = field(repr=False)
+    label: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,21 +111,31 @@ def _collected(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halv
     """Collect the texts of the chosen notes, in one pass over each side."""
     assert context.released is not None and context.entered is not None
     released = {}
-    for note in rows(context.released):
+    for note, label in _with_labels(context.released, context.channel):
         source = source_id(note.note_id, context.notes)
         if source in chosen:
-            released[source] = note.text
+            released[source] = note.text, label
     found = Halves(([], []), ([], []))
     for note in rows(context.entered):
         if note.note_id not in released:
             continue
         number, attacked = chosen[note.note_id]
-        both = NotePair(number, note.text, released.pop(note.note_id))
+        both = NotePair(number, note.text, *released.pop(note.note_id))
         found.held[number % 2].append(both)
         if attacked:
             found.attacked[number % 2].append(both)
     found.left_out["without a source note"] += len(released)
     return found
+
+
+def _with_labels(released: Corpus, channel: Channel | None) -> Iterator[tuple[Note, str | None]]:
+    """Yield the released notes with the label that steers the channel's context model, if any."""
+    label = channel.context.label if channel and channel.context else ""
+    if label not in released.columns.keep:
+        yield from ((note, None) for note in rows(released))
+        return
+    for note, (value,) in rows_with(released, label):
+        yield note, None if value is None else str(value).strip()
 
 
 def aligned(note: NotePair, channel: Channel) -> NoteRows | None:
@@ -136,7 +147,12 @@ def aligned(note: NotePair, channel: Channel) -> NoteRows | None:
     forms = (lookup_form(note.entered[start:end]) for start, end in spans)
     truth = np.array([channel.ids.get(form, channel.unknown) for form in forms], dtype=np.int64)
     known = outputs < channel.unknown
-    return NoteRows(outputs[known], truth[known], note.patient)
+    written = None
+    if channel.in_context and channel.context is not None:
+        label = label_rows(channel.context, [note.label])
+        written = next(released_notes(channel, [note.released], label.tolist()))
+    places = np.flatnonzero(known)
+    return NoteRows(outputs[known], truth[known], note.patient, written, places)
 
 
 def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[NotePair]:
@@ -150,7 +166,10 @@ def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[No
         for batch in memory_corpus(texts).batches()
         for text in obfuscate(batch).batch.column(TEXT).to_pylist()
     ]
-    return [replace(note, released=text) for note, text in zip(notes, released, strict=True)]
+    # The copies were drawn without a label.
+    return [
+        replace(note, released=text, label=None) for note, text in zip(notes, released, strict=True)
+    ]
 
 
 def word_starts(text: str) -> Ints:
@@ -189,6 +208,7 @@ def adversary_views(context: Context, both_halves: Halves) -> list[AdversaryView
             others=others,
             pairs=pairs,
             counts=counts,
+            release=context.released if channel.in_context else None,
             cache=cache,
             threads=context.workers,
             scratch=context.scratch,
@@ -219,7 +239,10 @@ def _check_match(notes: Sequence[NoteRows], channel: Channel, found: Halves) -> 
     source = np.concatenate([note.truth for note in notes])
     output = np.concatenate([note.outputs for note in notes])
     possible = np.asarray(channel.matrix()[source, output]).ravel() > 0
-    if channel.policy.background:
+    if channel.in_context and channel.context is not None:
+        from_model = (source == channel.unknown) | (channel.policy.background > 0)
+        possible |= from_model & np.isin(output, channel.context.rows)
+    elif channel.policy.background:
         possible |= channel.pool[output] > 0
     if (~possible).mean() > _MAX_IMPOSSIBLE:
         share = f"{(~possible).mean():.0%} of the released words"
@@ -303,7 +326,8 @@ def _near(note: NoteRows, row: int) -> NoteRows:
     """Keep the context of a planted name; more distant words carry no information and cost time."""
     distance = np.abs(np.arange(len(note))[:, None] - np.flatnonzero(note.truth == row))
     near = distance.min(axis=1) <= _AROUND
-    return NoteRows(note.outputs[near], note.truth[near], note.patient)
+    places = None if note.places is None else note.places[near]
+    return NoteRows(note.outputs[near], note.truth[near], note.patient, note.written, places)
 
 
 def _with_name(notes: Sequence[NotePair], name: str, rng: Generator) -> list[NotePair]:

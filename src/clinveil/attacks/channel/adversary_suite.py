@@ -278,7 +278,7 @@ def _permuted(view: AdversaryView, rng: Generator) -> AdversaryView:
     parts = np.split(outputs, np.cumsum([len(note) for note in view.notes])[:-1])
     return replace(
         view,
-        notes=[replace(note, outputs=part) for note, part in zip(view.notes, parts, strict=True)],
+        notes=[note.with_outputs(part) for note, part in zip(view.notes, parts, strict=True)],
     )
 
 

@@ -35,6 +35,9 @@ RARE = 20
 FUNCTION = 150
 """Number of most frequent words treated as function words; all others are content words."""
 EXACT = "exact, no sampling"
+WITHOUT_CONTEXT = (
+    "of an attacker who ignores the words written before; the adversary suite uses them"
+)
 CHANCE_IS = "always naming the most frequent of these words"
 CONTROL_IS = "the same guesser, outputs shuffled among these tokens"
 SINGLE = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
@@ -147,7 +150,7 @@ class Band:
             labels=labels,
             numbers={**numbers, "types": types},
             unit="tokens",
-            method=EXACT,
+            method=WITHOUT_CONTEXT if self.channel.in_context else EXACT,
         )
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.random import Generator
 
-from clinveil.attacks import TARGETS, Context, Inversion, Target, single_names
+from clinveil.attacks import (
+    TARGETS,
+    Context,
+    CopyScan,
+    Inversion,
+    Target,
+    scan_copies,
+    single_names,
+)
 from clinveil.channel import (
     Channel,
     TokenTally,
@@ -18,9 +27,10 @@ from clinveil.channel import (
     load_channel,
     read_words,
     save_channel,
+    with_context,
 )
 from clinveil.core import Finding, InputError, Settings, fingerprint, remove, steps
-from clinveil.corpus import Accounting, Corpus
+from clinveil.corpus import Accounting, Corpus, PatientSubset
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
     adversary_gates,
@@ -30,7 +40,7 @@ from clinveil.releases.attack_gates import (
 )
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import NoteHashes
-from clinveil.releases.gates import accounting_gates, output_gates
+from clinveil.releases.gates import accounting_gates, model_gates, output_gates
 from clinveil.releases.measured import AttackSample
 from clinveil.releases.prepared_input import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import MEASURE, Producer
@@ -133,7 +143,7 @@ class ChannelProducer(Producer):
         counts = counted(job, learned_from)
         vectors = vectors_of(job, learned_from, counts)
         with job.timer.stage("neighbours", "neighbour table and channel"):
-            channel = channel_of(job, vectors, counts)
+            channel = channel_of(job, vectors, counts, learned_from)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
         tally, check, path = write_notes(job, notes.corpus, channel)
         rows = Accounting(
@@ -170,6 +180,7 @@ class ChannelProduct(SourcedProduct):
     channel: Channel = field(repr=False)
     tally: TokenTally
     drawn_from: NoteHashes = field(repr=False)
+    scans: list[CopyScan] = field(default_factory=list, repr=False)
 
     @property
     def hashes(self) -> NoteHashes:
@@ -185,11 +196,14 @@ class ChannelProduct(SourcedProduct):
         return replace(super().context(), channel=self.channel)
 
     def findings(self, seen: AttackSample, rng: Generator) -> list[Finding]:
-        """Return findings on names with an output of their own; with `keep_words`, the inversion
-        without kept words.
+        """Return findings on names with an output of their own, and on copies by a language model;
+        with `keep_words`, the inversion without kept words.
         """
         job = self.job
         findings = single_names(seen.context)
+        if self.channel.in_context:
+            self.scans[:] = self._scan(seen.context, rng)
+            findings += [finding for scan in self.scans for finding in scan.findings]
         if job.settings.channel.keep_words:
             base, _ = build_channel(
                 self.vectors,
@@ -203,9 +217,24 @@ class ChannelProduct(SourcedProduct):
             ]
         return findings
 
+    def _scan(self, context: Context, rng: Generator) -> Iterator[CopyScan]:
+        """Yield what the release copies of patients that the language model has read, and of
+        others; nothing without test patients.
+        """
+        assert context.released is not None and context.entered is not None
+        held_out = self.job.held_out
+        training = held_out.without(context.entered)
+        others = PatientSubset(context.entered, held_out.patients, inside=True)
+        with suppress(InputError):  # a side without words
+            yield scan_copies(context.released, training, others, rng)
+
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on the output check, and on attacks."""
-        return [*output_gates(self.check, self.tally), *self.attack_gates(findings)]
+        by_chance = self.job.settings.channel.uses_model and self.channel.policy.background > 0
+        gates = output_gates(self.check, self.tally, may_repeat=by_chance)
+        for scan in self.scans:
+            gates += model_gates(scan, self.job.settings.channel.ngram_patients)
+        return [*gates, *self.attack_gates(findings)]
 
     def attack_gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on own identifiers, recovered words and linked notes."""
@@ -311,7 +340,10 @@ class ChannelProduct(SourcedProduct):
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
         sample = sources(
-            seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
+            seen.original or self.job.corpus,
+            rng,
+            self.job.deidentifier(self.name_index),
+            label=self.channel.context.label if self.channel.context else "",
         )
         return aligned(sample, WordObfuscator(self.channel, self.job.key))
 
@@ -355,8 +387,13 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
     return vectors
 
 
-def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Channel:
-    """Build the channel, or load that of an interrupted run; store it with its neighbour table."""
+def channel_of(
+    job: ReleaseContext, vectors: Vectors, counts: WordCounts, learned_from: Corpus
+) -> Channel:
+    """Build the channel, or load that of an interrupted run; store it with its neighbour table.
+
+    learned_from: notes for the language model of the mechanism `contextual`.
+    """
     tables = job.folder.vault / "neighbours"
     place = job.folder.vault / "channel"
     how = job.settings.channel
@@ -365,6 +402,15 @@ def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Cha
         channel, table = build_channel(
             vectors, how.but(allow_small=True), threads=job.settings.workers, counts=counts
         )
+        if how.uses_model:
+            channel = with_context(
+                channel,
+                learned_from,
+                ngram_patients=how.ngram_patients,
+                label=next(iter(job.corpus.columns.labels), None),
+                workers=job.settings.workers,
+                scratch=job.folder.work,
+            )
         remove(tables)
         save_neighbours(table, tables)
         remove(place)

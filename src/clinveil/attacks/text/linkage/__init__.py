@@ -16,10 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.text.linkage.figures import Linked, combined, unprotected
+from clinveil.attacks.text.linkage.in_context import matchers_in_context
 from clinveil.attacks.text.linkage.matchers import (
     FRAGMENT_SHARES,
     SHARES,
@@ -30,6 +32,7 @@ from clinveil.attacks.text.linkage.matchers import (
     mean_vector,
     tfidf,
 )
+from clinveil.attacks.text.linkage.shape import by_shape
 from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
 from clinveil.attacks.threats import KNOWN, Holding, Target, tagged
 from clinveil.channel import Channel
@@ -43,6 +46,8 @@ WORDS_KNOWN = 10  # consecutive words, for the target "note by ten words"
 WITHOUT = "without the vectors"
 OWN = "own vectors"
 WITH = "with the channel"
+SHAPE = "length and sentence ends"
+SHAPED: tuple[Target, ...] = ("note by its whole text", "note by ten words")
 _HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "stolen-vectors"}
 
 
@@ -106,6 +111,10 @@ class Linkage(Attack):
             crosswalk=context.notes,
             limit=self.most,
         )
+        label = ""
+        if context.channel is not None and context.channel.context is not None:
+            label = context.channel.context.label
+            sides = sides.labelled(context.released, label, context.notes)
         whole: Target = "note by its whole text"
         views = [View(KNOWN[whole], sides, target=whole)]
         if self.fragment:
@@ -122,6 +131,8 @@ class Linkage(Attack):
             added = other_notes(
                 context.released, context.original, rng, crosswalk=context.notes, limit=self.most
             )
+            if added is not None:
+                added = added.labelled(context.released, label, context.notes)
             target: Target = "note by the patient's other notes"
             views += [View(KNOWN[target], added, target=target)] if added else []
         if context.public is not None:
@@ -153,7 +164,13 @@ def _shadow(sides: LinkageSides, rng: Generator, context: Context) -> Own | None
         suppress(InputError),
     ):
         return Own.of(
-            sides, rng, Path(scratch), like=context.channel, texts=texts, threads=context.workers
+            sides,
+            rng,
+            Path(scratch),
+            like=context.channel,
+            released=context.released,
+            texts=texts,
+            threads=context.workers,
         )
     return None
 
@@ -203,6 +220,11 @@ class View:
                 ]
             scored = self.combined(attacker, list(scores.values()), rng).findings(rng, top=top)
             found += [self._with_cell(attacker, one) for one in scored]
+        if self.target in SHAPED:
+            # The same whatever the words are: a generator of its own.
+            linked = self._linked(SHAPE, by_shape(self.sides))
+            share = linked.findings(np.random.default_rng(1), top=top)[0]
+            found.append(replace(share, measure="attack.linkage_shape"))
         return [
             *found,
             *([unprotected(self.unprotected(rng))] if self.fragment else []),
@@ -260,8 +282,10 @@ class View:
         return scores
 
     def _by_channel(self, channel: Channel) -> dict[str, Doubles]:
-        likelihood = Likelihood.of(self.sides, channel)
         shares = FRAGMENT_SHARES if self.fragment else SHARES
+        if channel.in_context:
+            return dict(matchers_in_context(self.sides, channel, shares, fragment=self.fragment))
+        likelihood = Likelihood.of(self.sides, channel)
         scores = {
             "channel": likelihood.mixture(shares),
             "channel, each output once": likelihood.mixture(shares, once=True),

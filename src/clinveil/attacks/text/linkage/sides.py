@@ -6,15 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries.own_vectors import channel_like, shadow_settings
+from clinveil.attacks.adversaries.own_vectors import channel_like, shadow_context, shadow_settings
 from clinveil.attacks.attack import source_id
 from clinveil.channel import NEIGHBOURS, Channel, ChannelSettings, build_channel
 from clinveil.core import InputError, Ints, Mask, words
@@ -46,6 +46,9 @@ class LinkageSides:
         left_out: number of unusable notes: without words, or of a person without a known text.
         wholes: (n_known,) the entire texts, if `known` are fragments of them.
         ids: (n_known,) the key of each known text.
+        sources: (n_released,) source id of each released note; empty if unknown. labels: the label
+            of each released note, None for none; empty if unknown. starts: (n_known,) first word of
+            each fragment in its entire text.
     """
 
     released: Sequence[str] = field(repr=False)
@@ -55,6 +58,9 @@ class LinkageSides:
     left_out: int = 0
     wholes: Sequence[str] | None = field(default=None, repr=False)
     ids: Sequence[str] = field(default=(), repr=False)
+    sources: Sequence[str] = field(default=(), repr=False)
+    labels: Sequence[str | None] = field(default=(), repr=False)
+    starts: Sequence[int] = ()
 
     @property
     def whole(self) -> Sequence[str]:
@@ -100,9 +106,27 @@ class LinkageSides:
         runs = [" ".join(text[at : at + length]) for text, at in zip(known, starts, strict=True)]
         released = [self.released[i] for i in first]
         whole = [self.known[j] for j in self.truth[first]]
+        labels = [self.labels[i] for i in first] if self.labels else ()
         return LinkageSides(
-            released, runs, np.arange(len(first)), self.people[first], self.left_out, whole
+            released,
+            runs,
+            np.arange(len(first)),
+            self.people[first],
+            self.left_out,
+            whole,
+            labels=labels,
+            starts=starts,
         )
+
+    def labelled(self, released: Corpus, label: str, crosswalk: Mapping[str, str] | None) -> Self:
+        """Return the same sides with the labels of the released notes."""
+        if not label or label not in released.columns.keep or not self.sources:
+            return self
+        values = {
+            source_id(note.note_id, crosswalk): None if value is None else str(value).strip()
+            for note, (value,) in rows_with(released, label)
+        }
+        return replace(self, labels=[values[source] for source in self.sources])
 
 
 def paired(
@@ -141,7 +165,9 @@ def paired(
         hint = "pass the pairing column with attack.match, or the vault of the release with --vault"
         raise InputError("no released note has the id of a known text", hint=hint)
     texts_of = _texts(known, column, {key for key, _, _ in sample.values.values()}, limit, rng)
-    return _sides(list(sample.values.values()), texts_of, left_out)
+    notes = list(sample.values.values())
+    sources = [key for key, _, _ in notes] if column == NOTE_ID else []
+    return _sides(notes, texts_of, left_out, sources)
 
 
 def _texts(
@@ -161,9 +187,12 @@ def _texts(
 
 
 def _sides(
-    notes: list[tuple[str, str, str]], texts_of: Mapping[str, list[str]], left_out: int
+    notes: list[tuple[str, str, str]],
+    texts_of: Mapping[str, list[str]],
+    left_out: int,
+    sources: Sequence[str],
 ) -> LinkageSides:
-    """Build the sides from notes (key, patient, text) and the texts of each key."""
+    """Build the sides from notes (key, patient, text), the texts of each key, and source ids."""
     place = {key: j for j, key in enumerate(texts_of)}
     truth = np.array([place[key] for key, _, _ in notes], dtype=np.int64)
     if (people := len(np.unique(truth))) < 2:
@@ -177,7 +206,13 @@ def _sides(
     known = ["\n".join(texts)[:CHARACTERS] for texts in texts_of.values()]
     released = [text[:CHARACTERS] for *_, text in notes]
     return LinkageSides(
-        released, known, truth, people_numbers.astype(np.int64), left_out, ids=list(texts_of)
+        released,
+        known,
+        truth,
+        people_numbers.astype(np.int64),
+        left_out,
+        ids=list(texts_of),
+        sources=sources,
     )
 
 
@@ -230,7 +265,10 @@ def other_notes(
     notes = [
         (patient, patient, text) for patient, (_, text) in chosen.items() if patient in texts_of
     ]
-    return _sides(notes, texts_of, len(sample.values) - len(notes)) if len(notes) > 1 else None
+    if len(notes) < 2:
+        return None
+    sources = [chosen[patient][0] for patient, _, _ in notes]
+    return _sides(notes, texts_of, len(sample.values) - len(notes), sources)
 
 
 def _same(value: T) -> T:
@@ -280,6 +318,7 @@ class Own:
         vectors: VectorSettings | None = None,
         channels: tuple[ChannelSettings, ...] = (CHANNEL,),
         like: Channel | None = None,
+        released: Corpus | None = None,
         texts: Sequence[str] = (),
         threads: int = 1,
     ) -> Own:
@@ -289,6 +328,8 @@ class Own:
             vectors: training settings (default: those of all shadow vectors).
             channels: settings of the channels. like: the channel of the release, whose settings are
                 used instead, with the released words as outputs; its matrix and words are not used.
+            released: the release; where the channel draws in context, the attacker's language model
+                is trained on it.
             texts: texts to train on instead of the known texts.
 
         Raises:
@@ -303,6 +344,9 @@ class Own:
         )
         if like is not None and like.mechanism == NEIGHBOURS:
             outputs = {word for note in sides.released_words for word in note}
-            return cls(trained, (channel_like(like, trained, outputs, threads),))
+            shadow = channel_like(like, trained, outputs, threads)
+            if like.in_context and released is not None:
+                shadow = shadow_context(shadow, like, released, threads, scratch)
+            return cls(trained, (shadow,))
         built = [build_channel(trained, one, threads=threads)[0] for one in channels]
         return cls(trained, tuple(built))
