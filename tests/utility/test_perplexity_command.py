@@ -116,10 +116,10 @@ def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(fi
         "lm.min_count=80",
     )
     known = found[0]["numbers"]["size"]
-    assert said.count(f"unigram, {known} words, ") == 2
+    assert said.count(f"test notes, {known} words, ") == 2
     assert said.count(f"{found[0]['numbers']['unknown_share']:.1%} unknown") == 2
     assert found[0]["numbers"]["unknown_share"] > 0
-    assert "bits per character code: unknown words are charged for their spelling" in said
+    assert "bits per character note: unknown words are charged for their spelling" in said
     assert "jackknife over patients" in said
     assert {one["n"] for one in found} == {8}
 
