@@ -117,13 +117,6 @@ def test_missing_labels_and_small_classes_are_left_out_and_counted():
     assert found.numbers["notes"] == 240
 
 
-@pytest.mark.parametrize("labels", [("heart",), ("skin", "skin")])
-def test_one_class_is_refused(labels):
-    rows = corpus(labels=labels)
-    with pytest.raises(InputError, match="two are required"):
-        figures(rows, rows)
-
-
 def test_one_patient_cannot_be_split_and_no_note_cannot_be_learnt_from():
     rows = [(n, "p", t, label) for n, _, t, label in corpus()]
     with pytest.raises(InputError, match="two patients"):

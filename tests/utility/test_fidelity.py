@@ -5,9 +5,7 @@ are noticed.
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from clinveil.core import InputError
 from clinveil.utility import Texts, two_sample
 
 PARTS = [
@@ -41,8 +39,3 @@ def test_real_notes_are_not_told_apart_and_flat_ones_are():
         assert finding.numbers["low_score"] < 0.6 and finding.low < finding.value < finding.high
     assert same["word trigrams"].scores.floor > 0.99 and same["word trigrams"].value > 0.7
     assert flat["layout"].scores.score > 0.99 > flat["words"].scores.score
-
-
-def test_few_notes_are_refused():
-    with pytest.raises(InputError, match="40 are required"):
-        found(notes(10, 2))

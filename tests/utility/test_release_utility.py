@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from utility_cases import FINDINGS, corpus, notes
 
 from clinveil.channel import identity_channel
 from clinveil.core import word_spans, words
-from clinveil.corpus import MemoryCorpus
 from clinveil.stats import MeasureSpec
 from clinveil.utility import useful
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.scores import f1_sums, macro_f1, permuted_f1, score
 from clinveil.utility.shares import LEVEL, Arms, bootstrap_arms, share_finding
-from clinveil.utility.tasks.labels import drawn_words
 from clinveil.utility.tasks.notes import Sides
 from clinveil.utility.tasks.sequence import AFFIRMED, NEGATED, negation_labels
 
 ORDER = ["utility.transfer", "utility.sequence", "utility.language_model", "utility.within"]
-FINDINGS = [f"{a}{b}a" for a in "bcdfghjklm" for b in "aeiou"]
-LABELS = ("heart", "lung")
-SIGNS = {"heart": ("murmur", "angina"), "lung": ("wheeze", "sputum")}
-PHRASES = {"heart": ("left edema", "right effusion"), "lung": ("right edema", "left effusion")}
-
-
-def notes(n=200, seed=1, shuffled_labels=False):
-    """Notes of six sentences each: signs tell little of the label, word pairs tell more."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for i in range(n):
-        label = LABELS[i % 2]
-        sentences = []
-        for _ in range(6):
-            sign = rng.choice(SIGNS[label if rng.random() < 0.2 else LABELS[rng.integers(2)]])
-            phrase = rng.choice(PHRASES[label if rng.random() < 0.7 else LABELS[rng.integers(2)]])
-            lead = "has no" if rng.random() < 0.5 else "has the"
-            words = " ".join([*rng.choice(FINDINGS, 1), sign, phrase])
-            sentences.append(f"She {lead} {words}.")
-        shown = LABELS[rng.integers(2)] if shuffled_labels else label
-        rows.append((f"n{i}", f"p{i // 2}", " ".join(sentences), shown))
-    return rows
-
-
-def corpus(rows, label="label"):
-    names = ("note_id", "patient_id", "text", *((label,) if label else ()))
-    columns = list(zip(*rows, strict=True))[: len(names)]
-    return MemoryCorpus(
-        [
-            pa.record_batch(
-                dict(zip(names, (pa.array(c, pa.string()) for c in columns), strict=True))
-            )
-        ]
-    )
 
 
 def measured(real, released, labels=("label",), paired=True, channel=None):
@@ -95,44 +59,6 @@ def word_by_word(rows):
 @pytest.fixture(scope="module")
 def same():
     return measured(notes(), notes())
-
-
-def test_the_source_itself_has_a_share_of_one_in_every_task(same):
-    assert list(same) == ORDER
-    for name, finding in same.items():
-        assert finding.value == pytest.approx(1, abs=0.05), name
-        assert finding.low <= finding.value <= finding.high
-        assert finding.scores.of_ceiling == pytest.approx(1, abs=0.02)
-    transfer = same["utility.transfer"]
-    sequence = same["utility.sequence"]
-    assert (
-        transfer.scores.chance == pytest.approx(0.5, abs=0.03)
-        and transfer.scores.metric == "macro-F1"
-    )
-    assert sequence.scores.ceiling > 0.95 > 0.7 > sequence.scores.floor
-    assert (
-        same["utility.language_model"].scores.ceiling < same["utility.language_model"].scores.floor
-    )
-
-
-def test_words_drawn_per_label_have_a_share_of_about_zero(same):
-    from clinveil.utility import ClassifiedNotes
-
-    rows = notes()
-    rng = np.random.default_rng(3)
-    ids, patients, texts, labels = map(list, zip(*rows, strict=True))
-    targets = np.array([LABELS.index(label) for label in labels])
-    drawn = drawn_words(
-        ClassifiedNotes(ids, patients, texts, LABELS, targets, "", {}), np.arange(len(rows)), rng
-    )
-    assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
-    released = list(zip(ids, patients, drawn, labels, strict=True))
-    found = measured(rows, released, channel=word_by_word(rows))
-    for name in ("utility.sequence", "utility.language_model"):
-        assert found[name].value < 0.15, name
-    transfer = found["utility.transfer"]
-    assert transfer.value is None or transfer.low < 0.3
-    assert transfer.scores.score == pytest.approx(transfer.scores.floor, abs=0.08)
 
 
 def test_labels_at_random_have_no_share():
@@ -254,7 +180,7 @@ def test_unpaired_notes_without_the_column_say_so():
     assert found["utility.language_model"].value is not None
 
 
-@pytest.mark.parametrize("labels", [["heart"] * 200, ["heart"] * 197 + ["lung"] * 3, [""] * 200])
+@pytest.mark.parametrize("labels", [["heart"] * 197 + ["lung"] * 3, [""] * 200])
 def test_labels_that_hardly_vary_have_no_share(labels):
     rows = [(n, p, text, label) for (n, p, text, _), label in zip(notes(), labels, strict=True)]
     found = measured(rows, rows)

@@ -6,7 +6,7 @@ import csv
 import json
 
 import pytest
-from test_release_utility import notes
+from utility_cases import notes
 
 from clinveil.cli import main
 

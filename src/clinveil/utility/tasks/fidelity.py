@@ -33,7 +33,7 @@ _DIGIT = re.compile(r"\d")
 
 def two_sample(texts: Texts, rng: Generator) -> list[Finding]:
     """Return `utility.two_sample` for words, trigrams and layout. Raises InputError for few
-    notes.
+    notes, or notes without words.
     """
     unread = (
         texts.real
@@ -101,7 +101,10 @@ def _compared(
 def _scores(
     analyzer: Callable[[str], Sequence[str]], real: Sequence[str], other: Sequence[str]
 ) -> RocScores:
-    """Return the scores of the test halves: notes of the release are the members."""
+    """Return the scores of the test halves: notes of the release are the members.
+
+    Raises InputError for notes without features.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -109,5 +112,8 @@ def _scores(
     half = len(real) // 2
     vectors = TfidfVectorizer(analyzer=analyzer, sublinear_tf=True, min_df=2)
     model = make_pipeline(vectors, LogisticRegression(C=10.0, max_iter=1_000))
-    model.fit([*real[:half], *other[:half]], np.repeat([0, 1], half))
+    try:
+        model.fit([*real[:half], *other[:half]], np.repeat([0, 1], half))
+    except ValueError:
+        raise InputError("no feature occurs in two notes") from None
     return RocScores(model.decision_function(other[half:]), model.decision_function(real[half:]))
