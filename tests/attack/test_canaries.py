@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from clinveil.attacks import model_of_text
 from clinveil.attacks.models.canaries import (
     Canary,
     Family,
@@ -15,15 +14,11 @@ from clinveil.attacks.models.canaries import (
     expected_exposure,
     exposures,
     extracted,
-    families,
     invent,
     planted,
-    score_of,
 )
-from clinveil.attacks.models.membership import words_of
 from clinveil.core import InputError
-from clinveil.corpus import TEXT, many_notes, memory_corpus
-from clinveil.lm import WordVocabulary, read_notes
+from clinveil.corpus import TEXT, memory_corpus
 
 COMMON = ["pain", "fever", "cough", "right", "left", "normal", "patient", "denies"]
 
@@ -123,47 +118,6 @@ def test_expected_exposure_is_the_mean_over_all_ranks(references):
         sum(math.log2((references + 1) / r) for r in ranks) / (references + 1)
     )
     assert expected_exposure(references) < 1 / math.log(2)
-
-
-NOTES = read_notes(
-    memory_corpus(
-        [(n.note_id, n.patient_id, n.text) for _, notes in many_notes(11, 0, 40) for n in notes]
-    )
-)
-
-
-def of_text(notes, canaries, rng):
-    """Exposure of canaries from released notes alone."""
-    places = [word for canary in canaries for place in canary.family.places for word in place]
-    words = dict.fromkeys([*words_of(notes.texts), *canaries[0].text.split()[:2], *places])
-    return exposures(canaries, score_of(model_of_text(notes, WordVocabulary(words))), rng)
-
-
-def name_canaries(rng, repeats, each):
-    return invent([families(NOTES, rng)[2]], rng, repeats=(repeats,), each=each)
-
-
-def test_real_text_without_a_canary_shows_names_at_chance(rng):
-    """Names that stand in no note are all equally likely: with ties to the canary's harm this text
-    showed 4 bits.
-    """
-    canaries = name_canaries(rng, 1, 20)
-    bits = of_text(NOTES, canaries, rng)  # of notes in which nothing was planted
-    found = canary_findings(canaries, bits, np.zeros(len(canaries), bool))[0]
-    assert found.chance == pytest.approx(expected_exposure())
-    assert found.low <= found.chance <= found.high and found.p > 0.05
-    assert found.control == pytest.approx(found.chance, abs=4 * 1.44 / math.sqrt(200))
-    assert (found.control_kind, found.numbers["unplanted"], found.n) == ("negative", 200, 20)
-
-
-def test_positive_control_names_that_were_planted_are_found_in_the_text(rng):
-    canaries = name_canaries(rng, 4, 5)
-    notes = read_notes(planted(NOTES.as_corpus(), canaries, rng), prepared=True)
-    found = canary_findings(canaries, of_text(notes, canaries, rng), np.zeros(len(canaries), bool))[
-        0
-    ]
-    assert found.value > 8 > 2 > found.control
-    assert found.p < 1e-6
 
 
 @pytest.mark.parametrize("n", [1, 3, 20])
