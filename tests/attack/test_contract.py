@@ -355,7 +355,15 @@ def test_the_same_seed_gives_the_same_findings_without_a_word_of_a_note(name):
     texts = str([finding.as_dict() for finding in findings])
     assert not any(
         word in texts
-        for word in ("commonaaa", "ownaaa", "firstaaa", "77000", "labelyes", "illness", "kowalczyk")
+        for word in (
+            "commonaaa",
+            "ownaaa",
+            "firstaaa",
+            "77000",
+            "labelyes",
+            "illness",
+            "baumgartner",
+        )
     )
 
 
@@ -370,7 +378,7 @@ def test_too_little_data_gives_one_line_without_a_word_of_a_note(name):
     assert lines
     assert all(line and "\n" not in line for line in lines)
     text = " ".join(lines)
-    words = ("commonaaa", "ownaaa", "own0000", "firstaaa", "labelyes", "illness", "kowalczyk")
+    words = ("commonaaa", "ownaaa", "own0000", "firstaaa", "labelyes", "illness", "baumgartner")
     assert not any(word in text for word in words)
 
 

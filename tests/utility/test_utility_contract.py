@@ -254,8 +254,8 @@ def value_of(measure: str, series: str = "") -> Callable[[Findings], float]:
 def run_evaluation_transfer(planted: bool) -> Findings:
     settings = {"label": ("label",), "model": ("lr",), "workers": 1, "quiet": True}
     evaluation = EVALUATIONS.get("transfer")(**settings)
-    released = notes(120) if planted else drawn(notes(120))
-    return evaluation({"original": corpus(notes(120)), "released": corpus(released)}).findings
+    released = notes(80) if planted else drawn(notes(80))
+    return evaluation({"original": corpus(notes(80)), "released": corpus(released)}).findings
 
 
 def refused_transfer(folder: Path) -> Findings:
