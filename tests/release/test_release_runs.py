@@ -116,8 +116,8 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
         def __post_init__(self):
             """It checks nothing."""
 
-    def lying(job, vectors, counts):
-        channel = run_channel(job, vectors, counts)
+    def lying(*inputs, **settings):
+        channel = run_channel(*inputs, **settings)
         n = len(channel.words)
         same = {"indptr": np.arange(n + 2), "indices": np.append(np.arange(n), 0).astype(np.int32)}
         return Lying(
