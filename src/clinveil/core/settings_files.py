@@ -4,6 +4,7 @@ mistake.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -148,7 +149,7 @@ def _config_text(model: type[Settings], config: Path) -> str:
     except (OSError, ValueError):
         hint = f"pass a file, or one of {', '.join(shipped)}" if shipped else ""
         raise UsageError(
-            "the file does not exist or is not TOML", where=config.name, hint=hint
+            "the file does not exist or cannot be read", where=config.name, hint=hint
         ) from None
 
 
@@ -163,8 +164,10 @@ def _several(value: Any) -> tuple[Any, ...]:
 
 def _first_mistake(error: ValidationError, model: type[Settings]) -> str:
     """Return one line for the first mistake: the name of the setting, and what is wrong."""
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    first = error.errors(include_input=False, include_url=False)[0]
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] in _MISTAKES:
+        message = _MISTAKES[first["type"]].format(**first.get("ctx", {}))
     name = ""
     for part in first["loc"]:  # after the setting, a location has its type or position
         longer = f"{name}.{part}".lstrip(".")
@@ -172,6 +175,26 @@ def _first_mistake(error: ValidationError, model: type[Settings]) -> str:
             break
         name = longer
     return f"{name}: {message}" if name else message
+
+
+_MISTAKES = {
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be above {gt}",
+    "less_than_equal": "must be {le} or less",
+    "less_than": "must be below {lt}",
+    "literal_error": "must be {expected}",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must match {pattern}",
+}
+"""Pydantic's type of a mistake -> what we say, with the values of its context."""
 
 
 def _assignment(model: type[Settings], text: str) -> tuple[str, Any]:
@@ -185,19 +208,30 @@ def _assignment(model: type[Settings], text: str) -> tuple[str, Any]:
     try:
         value = tomllib.loads(f"value = {value_text}")["value"]
     except (ValueError, KeyError):
-        value = value_text
+        value = _without_zero(value_text)
     for read in (value, value_text, [value], [value_text]):
         if _fits(read, model.declared()[name].field.annotation):
             return name, tuple(read) if isinstance(read, list) else read
     raise UsageError(f"--set {name}: {_KIND}", hint=_KIND_HINT)
 
 
+def _without_zero(text: str) -> float | str:
+    """Return the number of a text such as `.5`, which TOML refuses; any other text as it is."""
+    try:
+        return float(text) if text.startswith((".", "-.")) else text
+    except ValueError:
+        return text
+
+
 def _read_toml(model: type[Settings], config: Path, text: str) -> Values:
     """Return the values of a file by name. Raises UsageError that names the setting."""
     try:
         read = tomllib.loads(text)
-    except (ValueError, RecursionError):
-        raise UsageError("the file does not exist or is not TOML", where=config.name) from None
+    except (ValueError, RecursionError) as error:
+        found = re.search(r"at line (\d+)", str(error))
+        where = f"{config.name}, line {found[1]}" if found else config.name
+        hint = "write text in quotes, and .5 as 0.5"
+        raise UsageError("not TOML", where=where, hint=hint) from None
     values = flattened(model, read, config.name)
     for name, value in [*values.items()]:
         field = model.declared()[name].field

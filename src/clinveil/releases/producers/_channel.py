@@ -312,9 +312,8 @@ class ChannelProduct(SourcedProduct):
             )
         if not settings.phi:
             yield "Identifier replacement was switched off: names are part of the vocabulary."
-        yield (
-            "Words are replaced independently at each occurrence, so repeated words disclose more."
-        )
+        drawn = "after the words written before" if settings.channel.uses_model else "independently"
+        yield f"Each occurrence of a word is replaced {drawn}, so repeated words disclose more."
         if settings.channel.keep_words:
             yield (
                 f"{self.tally.kept_words:,} words were left unchanged on request; they are not"
