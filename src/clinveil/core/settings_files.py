@@ -167,7 +167,7 @@ def _first_mistake(error: ValidationError, model: type[Settings]) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] in _MISTAKES:
-        message = _MISTAKES[first["type"]].format(**first.get("ctx", {}))
+        message = _MISTAKES[first["type"]].format_map(first.get("ctx", {}))
     name = ""
     for part in first["loc"]:  # after the setting, a location has its type or position
         longer = f"{name}.{part}".lstrip(".")
