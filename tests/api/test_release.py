@@ -85,6 +85,8 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
         clinveil.release(frame, tmp_path / "out", labels="diagnosis_group")
     with pytest.raises(UsageError, match=r"no setting epochs \(its name is vectors\.epochs or"):
         clinveil.release(frame, tmp_path / "out", epochs=1)
+    with pytest.raises(UsageError, match="pass a dictionary"):
+        clinveil.release(frame, tmp_path / "out", settings="vectors")
     with pytest.raises(UsageError, match="lax: the file does not exist"):
         clinveil.release(frame, tmp_path / "out", config="lax")
     with pytest.raises(UsageError, match=r"strict: channel\.n applies to kind obfuscated"):

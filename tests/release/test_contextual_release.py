@@ -65,3 +65,11 @@ def test_few_notes_are_refused_with_the_settings_that_would_allow_them(demo, tmp
     assert main(["release", str(tmp_path / "few.parquet"), "-o", str(tmp_path / "o"), *flags]) == 3
     said = capsys.readouterr().err
     assert "channel.min_patients" in said and "channel.mechanism=neighbours" in said
+
+
+def test_settings_of_the_context_alone_are_refused(demo, tmp_path, capsys):
+    flags = ["--set", "channel.ngram_patients=7", "--workers", "1"]
+    notes = demo / "demo/notes.parquet"
+    assert main(["release", str(notes), "-o", str(tmp_path / "o"), *flags]) == 2
+    assert "have no effect with channel.mechanism=neighbours" in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()

@@ -72,6 +72,10 @@ def flattened(
     Args:
         where: source of the values, for messages.
     """
+    if not isinstance(values, Mapping):
+        raise UsageError(
+            "settings: a value of the wrong type", hint='pass a dictionary: {"vectors": {"dim": 9}}'
+        )
     flat: Values = {}
     for written, value in values.items():
         name = f"{prefix}{written}"

@@ -29,7 +29,7 @@ from clinveil.channel import (
     save_channel,
     with_context,
 )
-from clinveil.core import Finding, InputError, Settings, fingerprint, remove, steps
+from clinveil.core import Finding, InputError, Settings, UsageError, fingerprint, remove, steps
 from clinveil.corpus import Accounting, Corpus, PatientSubset
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
@@ -92,7 +92,21 @@ class ChannelProducer(Producer):
     learns: ClassVar[tuple[str, ...]] = LEARNED
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
-        """Raise InputError for an unreadable word file."""
+        """Raise UsageError for a setting of `contextual` with another mechanism, InputError for an
+        unreadable word file.
+        """
+        channel = settings.channel
+        default = ReleaseChannelSettings()
+        is_changed = (
+            channel.context_strength != default.context_strength
+            or channel.ngram_patients != default.ngram_patients
+        )
+        if is_changed and channel.mechanism != "contextual":
+            raise UsageError(
+                "channel.context_strength and channel.ngram_patients have no effect with"
+                f" channel.mechanism={channel.mechanism}",
+                hint="pass --set channel.mechanism=contextual, or omit them",
+            )
         for file in (settings.channel.keep_words, settings.channel.drop_words):
             if file:
                 read_words(file)
