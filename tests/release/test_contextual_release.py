@@ -55,6 +55,7 @@ def test_the_model_is_learned_without_test_patients_and_copies_are_judged(whole)
     gates = {gate["name"] for gate in record["gates"]}
     assert {"no long copies", "no near copies", "no note copied whole"} <= gates
     assert "no patient remembered" in gates
+    assert "follows the words written before" in record["about"]
 
 
 def test_few_notes_are_refused_with_the_settings_that_would_allow_them(demo, tmp_path, capsys):

@@ -120,6 +120,7 @@ FLAGS = {
     "sides": " ".join(SIDES),
     # A kept layout fails these gates, as it should.
     "raw": "--set phi=false --set channel.layout=keep --set channel.numbers=mask"
+    " --set channel.mechanism=contextual --set channel.background=0.8"
     " --set max_names=1 --set max_linkage=1",
     "write": "release some.parquet --as synthetic --again"
     " --set synthetic.count=20 --set synthetic.longest=200",

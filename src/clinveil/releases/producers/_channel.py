@@ -314,6 +314,16 @@ class ChannelProduct(SourcedProduct):
         vectors = {"from": self.origin, "passes": meta.get("epochs"), **share}
         return {"tokens": self.tally.as_dict(), "vectors": vectors}
 
+    @property
+    def about(self) -> str:
+        """What the notes are where words are drawn in context."""
+        if not self.job.settings.channel.uses_model:
+            return ""
+        return (
+            "Running text in which a similar word, or a word that often follows the words written"
+            " before, replaces every word; both are drawn under a secret key."
+        )
+
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield warnings on shared vectors, repeated draws and kept words."""
         settings = self.job.settings
@@ -326,8 +336,7 @@ class ChannelProduct(SourcedProduct):
             )
         if not settings.phi:
             yield "Identifier replacement was switched off: names are part of the vocabulary."
-        drawn = "after the words written before" if settings.channel.uses_model else "independently"
-        yield f"Each occurrence of a word is replaced {drawn}, so repeated words disclose more."
+        yield "Each occurrence of a word has a draw of its own: repeated words disclose more."
         if settings.channel.keep_words:
             yield (
                 f"{self.tally.kept_words:,} words were left unchanged on request; they are not"
