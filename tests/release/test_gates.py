@@ -23,6 +23,7 @@ from clinveil.releases.gates import (
     variety_gates,
 )
 from clinveil.report import tally as summary_of
+from no_limits import NO_LIMITS
 
 CLEAN = OutputCheck(
     notes=100,
@@ -288,7 +289,7 @@ def test_what_is_known_before_the_work_is_refused_before_it(tmp_path, capsys):
         "case: 100.0% of the notes have unique kept values (allowed: 1.0%)"
         in capsys.readouterr().err
     )
-    assert main([*plan, "--label", "case", "--set", "max_kept=1"]) == 0
+    assert main([*plan, "--label", "case", "--limits", str(NO_LIMITS)]) == 0
     assert main([*plan, "--patients", str(tmp_path / "others.csv")]) == 3
     assert "none of its 1 patients has a note here" in capsys.readouterr().err
 

@@ -133,8 +133,8 @@ def test_three_excerpts_are_released_text(desk, kind):
         ),
         (
             "synthetic",
-            ["--set", "max_names=1"],
-            "max_names applies to kind obfuscated, not to",
+            ["--set", "channel.n=5"],
+            "channel.n applies to kind obfuscated, not to",
         ),
         (
             "obfuscated",

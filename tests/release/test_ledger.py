@@ -31,6 +31,7 @@ from clinveil.releases.earlier.ledger import (
     read_entry,
 )
 from clinveil.releases.measured import attacked
+from no_limits import NO_LIMITS
 
 
 def hashes_of(texts):
@@ -209,7 +210,7 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
 
 FAST = shlex.split(
     "--set identifiers.language=any --set vectors.epochs=1 --set vectors.dim=8 --workers 1 --quiet "
-    "--set phi=false --set max_names=1"
+    f"--set phi=false --limits {shlex.quote(str(NO_LIMITS))}"
 )
 
 

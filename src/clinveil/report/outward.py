@@ -9,7 +9,8 @@ from typing import Any
 from clinveil.core import Finding, NumberKind
 from clinveil.report.measures import find
 from clinveil.report.numerals import SMALL
-from clinveil.report.record import Fact, Gate, Plain
+from clinveil.report.record import Fact
+from clinveil.report.verdict import Gate, Plain
 
 PEOPLE = frozenset(
     {"patients", "patient", "people", "notes", "note", "names", "name", "rows", "spans", "numbers"}
