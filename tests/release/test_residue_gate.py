@@ -71,8 +71,8 @@ def release(folder, out="out", kind="deidentified", *more):
 
 
 def failed_gates(folder, out="out"):
-    record = json.loads((folder / out / "vault" / "record.json").read_text(encoding="utf-8"))
-    gates = record["gates"]
+    made = json.loads((folder / out / "vault" / "manifest.json").read_text(encoding="utf-8"))
+    gates = made["gates"]
     return [gate["name"] for gate in gates if not gate["passed"]]
 
 

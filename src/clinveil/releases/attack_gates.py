@@ -292,9 +292,6 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
     """
     gates = list[Gate]()
     own = [f for f in findings if f.measure.startswith("attack.own_")]
-    if not own:
-        missing = gate("own_name", within=True, value=None, limit=0, meaning=NO_LIST)
-        return [replace(missing, undecided=True)]
     for finding in (f for f in own if f.measure == "attack.own_name"):
         known = finding.known_list or KnownList(in_feed=0, in_release=0)
         within = known.in_feed == 0 or known.in_release > 0
@@ -304,6 +301,10 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
             gates.append(_own_name(finding))
         else:
             gates.append(_none(finding, certain=not digits and finding.measure in NUMBERS))
+    if not gates:
+        why = own[0].why if own else NO_LIST
+        missing = gate("own_name", within=True, value=None, limit=0, meaning=why)
+        gates.append(replace(missing, undecided=True))
     return gates
 
 

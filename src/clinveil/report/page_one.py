@@ -8,8 +8,9 @@ from markupsafe import Markup
 
 from clinveil.core import Finding, GapScores, NumberKind
 from clinveil.report.cells import FindingRow, row, sentence
-from clinveil.report.limits import Limits
-from clinveil.report.numerals import SMALL, Number, interval, number, small
+from clinveil.report.limits import UNLIMITED, Limits
+from clinveil.report.numerals import SMALL, Number, interval, number, share, small
+from clinveil.report.outward import hidden_gate
 from clinveil.report.record import ReleaseRecord
 from clinveil.report.risks import attacker
 from clinveil.report.verdict import (
@@ -27,6 +28,9 @@ from clinveil.stats import is_no_evidence
 EXCERPTS = 3
 EXCERPT_LENGTH = 190
 LISTED = 3  # hints
+LINE = 95
+HALF_LINE = 50
+FULL = 25  # lines of rows, sentences and the headline that fit one page in the usual size of print
 NAME_LENGTH = 52
 NEARLY = 0.9  # of the way from random words to real notes: as good as these
 KINDS = {
@@ -42,7 +46,7 @@ KINDS = {
 TASKS = {
     "utility.transfer": "Classifier",
     "utility.sequence": "Sentence labels",
-    "utility.vectors": "Word vectors, against human similarity scores",
+    "utility.vectors": "Word vectors",
     "utility.language_model": "Language model",
     "utility.within": "Classifier, trained and tested on released notes",
 }
@@ -132,8 +136,8 @@ class Use:
         if self.ends is not None:
             low, high = self.ends[0].value or 0.0, self.ends[1].value or 0.0
         if low > 0:
-            return "as good as real notes" if low >= NEARLY else "better than random words"
-        return "worse than random words" if high < 0 else "like random words"
+            return "as good as real" if low >= NEARLY else "better than random"
+        return "worse than random" if high < 0 else "like random"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +160,16 @@ class PageRow:
     @property
     def why(self) -> str:
         """Why there is no figure; "" where there is one."""
-        if self.gate is None:
-            return "No attack of this kind was run on these notes."
-        return sentence(self.gate.meaning) if self.gate.value is None else ""
+        if self.gate is None or self.gate.value is not None:
+            return ""
+        return sentence(self.gate.meaning)
+
+    @property
+    def lines(self) -> int:
+        """About how many lines the row takes in print."""
+        under = len(self.note) // HALF_LINE + 1 if self.note else 0
+        beside = 1 if self.why or self.patients or (self.gate and self.gate.default) else 0
+        return 1 + max(under, beside)
 
     @property
     def note(self) -> str:
@@ -178,9 +189,11 @@ class FirstPage:
 
     Attributes:
         state: "refused", "open" (something is not decided) or "clear".
-        headline: the verdict in a sentence. rows: one for each question that applies to this kind
-            of release. absent: the others.
-        changes: what to change for each limit that is not held: its name, and the hint.
+        verdict: the verdict for this audience. headline: the same, and what differs for the public.
+        rows: one for each question that applies to this kind
+            of release. absent: names of the others. unmeasured: names of those without a gate.
+        changes: what to change for each limit that is not held: the question, and the hint.
+        changed: limits that the officer changed, with their defaults.
         covers: what the agreement must say because risks have no limit.
         unchanged: columns that leave as they are. joins: the earlier release under the same key, or
             "".
@@ -188,14 +201,17 @@ class FirstPage:
     """
 
     state: str
+    verdict: str
     headline: str
     kind: str
     excerpts: tuple[str, ...]
     uses: tuple[Use, ...]
     rows: tuple[PageRow, ...]
-    absent: tuple[PageRow, ...]
+    absent: tuple[str, ...]
+    unmeasured: tuple[str, ...]
     checks: str
     changes: tuple[tuple[str, str], ...]
+    changed: tuple[str, ...]
     covers: tuple[str, ...]
     unchanged: tuple[str, ...]
     joins: str
@@ -206,6 +222,21 @@ class FirstPage:
         """Explanations of the terms that this page uses."""
         used = " ".join(row.note for row in self.rows)
         return [meaning for term, meaning in TERMS.items() if term in used.casefold()]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the page has more than fits one sheet in the usual size of print."""
+        extras = (self.joins, self.changed, *self.changes)
+        lines = sum(row.lines for row in self.rows)
+        lines += len(self.covers) + 2 * sum(map(bool, extras))
+        lines += sum(1 for use in self.uses if use.why)
+        lines += (len(self.headline) + len(self.kind)) // LINE
+        return lines > FULL
+
+    @property
+    def more(self) -> str:
+        """What the headline says on other audiences."""
+        return self.headline.removeprefix(self.verdict).strip()
 
     @property
     def tested_on(self) -> str:
@@ -222,17 +253,21 @@ def first_page(record: ReleaseRecord) -> FirstPage:
     }
     verdict = record.verdict
     rows = [_row(answer, record) for answer in verdict.answers]
-    refusing = [gate for gate in verdict.gates if not gate.passed]
     return FirstPage(
         state="refused" if record.refused else "open" if verdict.undecided else "clear",
+        verdict=verdict.sentence,
         headline=overall(record.verdicts),
         kind=record.about or KINDS.get(record.kind, ""),
         excerpts=tuple(clipped(text, EXCERPT_LENGTH) for text in record.excerpts[:EXCERPTS]),
         uses=_three_uses(record),
         rows=tuple(row for row in rows if row.outcome != "does not apply"),
-        absent=tuple(row for row in rows if row.outcome == "does not apply"),
+        absent=tuple(
+            row.question.name for row in rows if row.gate and row.outcome == "does not apply"
+        ),
+        unmeasured=tuple(row.question.name for row in rows if row.gate is None),
         checks=tally(gate.outcome for gate in verdict.checks),
-        changes=tuple((gate.name, gate.hint) for gate in refusing if gate.hint)[:LISTED],
+        changes=_changes(verdict)[:LISTED],
+        changed=tuple(f"{gate.name}: {default_of(gate)}" for gate in verdict.gates if gate.default),
         covers=_covers(verdict),
         unchanged=tuple(
             column.name for column in record.corpus.columns if column.disposition.startswith("kept")
@@ -275,11 +310,40 @@ def _patients(gate: Gate | None, record: ReleaseRecord) -> str:
     patients = record.corpus.patients
     if gate is None or gate.risk not in _OF_NOTES or not patients:
         return ""
-    if not isinstance(gate.value, int | float):
+    if not isinstance(gate.value, int | float) or hidden_gate(gate, record.corpus.read):
         return ""
     about = round(gate.value * patients)
     shown = small().text if 0 < about < SMALL else f"{about:,}"
     return f"about {shown} of {patients:,} patients"
+
+
+def _changes(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """Return what to change for each question, then for each check, that refuses the release."""
+    asked = (
+        (answer.question.name, gate)
+        for answer in verdict.answers
+        for gate in answer.gates
+        if not gate.passed
+    )
+    checks = ((gate.name, gate) for gate in verdict.checks if not gate.passed)
+    hints = dict[str, tuple[str, str]]()
+    for name, gate in (*asked, *checks):
+        if gate.hint:
+            hints.setdefault(gate.hint, (name, gate.hint))
+    return tuple(hints.values())
+
+
+def default_of(gate: Gate, *, above_what: bool = True) -> str:
+    """Return the default of a limit that the officer changed: "default 5 % above chance".
+
+    above_what: whether to state what the limit is added to.
+    """
+    rule = Limits.read().rules("agreement").get(gate.risk)
+    above = rule.above if rule and above_what else ""
+    if gate.default == UNLIMITED:
+        return "default: no limit"
+    default = gate.default if gate.default == "0" else share(float(gate.default))
+    return " ".join(filter(None, ("default", default, "above" if above else "", above)))
 
 
 def _covers(verdict: Verdict) -> tuple[str, ...]:

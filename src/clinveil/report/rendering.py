@@ -23,7 +23,7 @@ from clinveil.report import risks
 from clinveil.report.cells import FindingRow, accounting, sentence
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.outward import hidden, hidden_gate
-from clinveil.report.page_one import clipped, first_page, gap_bar, uses
+from clinveil.report.page_one import clipped, default_of, first_page, gap_bar, uses
 from clinveil.report.record import AlignedNote, ReleaseRecord
 from clinveil.report.verdict import OUTCOMES, Gate, Plain
 
@@ -100,7 +100,7 @@ def environment() -> Environment:
     }
     made.filters |= {"cut": clipped, "sentence": sentence}
     made.globals |= {"gate_number": gate_number, "gate_limit": gate_limit, "success": success}
-    made.globals |= {"people": people}
+    made.globals |= {"people": people, "default_of": default_of}
     made.globals |= {"gap_bar": gap_bar}
     return made
 
@@ -163,12 +163,16 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
 
 
 def gate_limit(gate: Gate) -> Markup:
-    """Return the limit of a gate; text is cut."""
+    """Return the limit of a gate; text is cut, and an allowed number of patients is hidden if
+    small.
+    """
     if gate.unit.startswith("P value"):
         return Markup("chance")
+    if gate.risk == "use":
+        return Markup("above {}").format(plain(gate.limit, "share"))
     if isinstance(gate.limit, str):
         return Markup("{}").format(clipped(gate.limit, 40))
-    return plain(gate.limit, gate.unit.split(" ")[0])
+    return plain(gate.limit, "" if gate.risk == "residues" else gate.unit.split(" ")[0])
 
 
 def success(row: FindingRow) -> Markup:

@@ -215,18 +215,36 @@ def overall(verdicts: Sequence[Verdict]) -> str:
     return f"{first} Not for the public: {listed(public.refusing)}."
 
 
-def listed(names: Sequence[str], most: int = 4) -> str:
+def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names as a list, the first ones by name: "a, b and 3 more"."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def _rank(gate: Gate) -> tuple[int, float]:
-    """Return a sort key: the worst outcome first, then the value closest to its limit."""
-    value, limit = gate.value, gate.limit
-    is_compared = isinstance(value, int | float) and isinstance(limit, int | float)
-    margin = float(limit) - float(value) if is_compared else 0.0  # type: ignore[arg-type]
-    return OUTCOMES.index(gate.outcome), margin
+    """Return a sort key: the worst outcome first, then the gate that uses most of its limit."""
+    return OUTCOMES.index(gate.outcome), -_used(gate)
+
+
+def _used(gate: Gate) -> float:
+    """Return how much of its limit a gate uses: 0 at chance, 1 at the limit; without a limit, how
+    far the value is above chance.
+    """
+    value = gate.value
+    limit = gate.limit
+    if not isinstance(value, int | float) or isinstance(limit, str):
+        return 0.0
+    if gate.unit.startswith("P value"):
+        return float(limit or 0.0) / max(float(value), 1e-9)
+    is_of_finding = gate.finding is not None and gate.finding.value == value
+    chance = gate.finding.chance or 0.0 if gate.finding and is_of_finding else 0.0
+    above = float(value) - chance
+    if limit is None:
+        return above
+    room = float(limit) - chance
+    if room > 0:
+        return above / room
+    return math.inf if above > 0 else 0.0
 
 
 def tally(outcomes: Iterable[str]) -> str:
