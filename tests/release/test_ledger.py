@@ -301,7 +301,7 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh, monkeypatch
 
 
 def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_hold(fresh):
-    holds = "the same notes are not released again under another key"
+    holds = "Other releases of these notes: none in the ledger"
     assert holds in (fresh / "out/release/report.html").read_text()
     command = shlex.split(
         f"release {fresh / 'notes.parquet'} -o {fresh / 'other'} --as deidentified --again"
