@@ -19,6 +19,7 @@ from no_limits import NO_LIMITS
 FAST = shlex.split(
     "--workers 1 --quiet --set identifiers.language=any --set phi=false --again"
     f" --limits {shlex.quote(str(NO_LIMITS))}"
+    " --set channel.mechanism=neighbours"  # few words
 )
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 
