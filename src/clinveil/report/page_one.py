@@ -30,6 +30,7 @@ EXCERPT_LENGTH = 190
 LISTED = 3  # hints
 LINE = 95
 HALF_LINE = 50
+WHY_LENGTH = 120
 FULL = 25  # lines of rows, sentences and the headline that fit one page in the usual size of print
 NAME_LENGTH = 52
 NEARLY = 0.9  # of the way from random words to real notes: as good as these
@@ -168,8 +169,8 @@ class PageRow:
     def lines(self) -> int:
         """About how many lines the row takes in print."""
         under = len(self.note) // HALF_LINE + 1 if self.note else 0
-        beside = 1 if self.why or self.patients or (self.gate and self.gate.default) else 0
-        return 1 + max(under, beside)
+        beside = 1 if self.patients or (self.gate and self.gate.default) else 0
+        return 1 + max(under, beside, min(len(self.why), WHY_LENGTH) // HALF_LINE)
 
     @property
     def note(self) -> str:
