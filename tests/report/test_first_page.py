@@ -18,6 +18,7 @@ from invented_release import (
     verdicts,
     with_findings,
 )
+from markupsafe import escape
 
 from clinveil.core import KnownList
 from clinveil.report import Limits, Verdict, release_card, render
@@ -55,7 +56,7 @@ def test_a_row_shows_the_strongest_gated_adversary():
 def test_a_row_has_the_figure_its_interval_chance_and_limit():
     page = render(record(audience="public"))
     row = row_words(page, "Is a note found from ten words of it?")
-    shown = ["15.7\u202f% ( 11.7\u202f% to 20.3\u202f% )", "0.35\u202f%", "9.3\u202f%", "not held"]
+    shown = ["15.7 % ( 11.7 % to 20.3 % )", "0.35 %", "9.3 %", "not held"]
     assert [words for words in shown if words not in row] == []
 
 
@@ -94,8 +95,8 @@ def test_own_identifiers_state_how_many_patients_of_the_list_were_searched_for()
     held = replace(record(), listed=0.5, verdicts=(Verdict("agreement", (judged,)),))
     said = words_of(render(held))
     assert "of 60 listed patients" in said
-    assert "The patient list has 50.0\u202f% of the patients; the others were not searched" in said
-    assert "50.0\u202f%" in row_words(render(held), "Are identifiers of patients left?")
+    assert "The patient list has 50.0 % of the patients; the others were not searched" in said
+    assert "50.0 %" in row_words(render(held), "Are identifiers of patients left?")
     assert "not searched" not in words_of(render(replace(held, listed=1.0)))
     assert "patient list" not in words_of(render(replace(held, listed=None)))
 
@@ -109,16 +110,16 @@ def test_counts_of_patients_are_next_to_rates_of_notes():
 
 @pytest.mark.parametrize("audience", ["agreement", "public"])
 def test_a_hidden_small_count_is_hidden_everywhere(audience):
-    few = share("note by ten words", "recipient", 3, 300, 0.003, gated=True, unit="notes")
+    few = share("note by ten words", "recipient", 4, 300, 0.003, gated=True, unit="notes")
     held = with_findings(record(audience=audience), few)
     row = row_of(held, "notes found from ten words")
     assert row.figure.hidden and row.figure.value.text == "<11" and row.patients == ""
     page = render(held)
     assert "<11 of 300 notes" in row_words(page, row.question.asks)
-    assert "1.0\u202f%" not in words_of(page).partition("What leaves")[0].replace("above 0", "")
+    assert "1.3 %" not in words_of(page)
     limits = page.partition('id="gates"')[2].partition("</section>")[0]
     line = row_words(limits, "notes found from ten words")
-    assert "<11" in line and "1.0\u202f%" not in line
+    assert "<11" in line and "1.3 %" not in line
 
 
 def test_small_counts_of_notes_and_of_identifiers_are_hidden():
@@ -159,9 +160,9 @@ def test_limits_that_the_officer_changed_are_shown_with_their_defaults(tmp_path)
         "notes found from ten words: default: no limit",
     )
     said = words_of(render(held))
-    assert "Changed limits: names recovered: default 5.0\u202f% above chance" in said
+    assert "Changed limits: names recovered: default 5.0 % above chance" in said
     row = row_words(render(held), "Is a note found from ten words of it?")
-    assert "50.4\u202f% default: no limit held" in row
+    assert "50.3 % default: no limit held" in row
     assert "Changed limits" not in words_of(render(record()))
 
 
@@ -256,7 +257,7 @@ def test_use_is_said_in_words(value, low, high, words):
 
 
 def test_the_limit_of_use_is_a_least_value():
-    assert "above 0\u202f%" in row_words(render(record()), "Does it teach more than random words?")
+    assert "above 0 %" in row_words(render(record()), "Does it teach more than random words?")
 
 
 def test_a_task_below_the_floor_is_not_a_purpose(passed):
@@ -362,6 +363,6 @@ def test_the_gates_of_the_details_are_those_of_page_one():
     held = record(audience="public")
     limits = render(held).partition('id="gates"')[2].partition("</section>")[0]
     for made in gates("public"):
-        assert html.escape(made.name) in limits
-    assert "For recipients under an agreement: May leave to recipients" in limits
+        assert str(escape(made.name)) in limits
+    assert "<p>May leave to recipients under an agreement: every limit is held.</p>" in limits
     assert verdicts("public")[1].audience == "agreement"
