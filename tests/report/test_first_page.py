@@ -336,6 +336,21 @@ def test_membership_is_on_page_one_of_synthetic_releases_with_chance_and_interva
     assert said.endswith("not held")
 
 
+def test_a_held_row_does_not_conceal_a_risk_without_a_limit():
+    found = (area(0.7, 0.65, 0.75), *of_kind("synthetic").findings)
+    held = replace(
+        of_kind("synthetic"),
+        findings=found,
+        verdicts=verdicts(found=found, kind="synthetic"),
+    )
+    row = row_of(held, "copies and memory")
+    assert row.outcome == "held" and row.gate.name == "no long copies"
+    said = "Not limited: training patients told from others 0.700 (chance 0.500)."
+    assert said in row_words(render(held), row.question.asks)
+    assert said in release_card(held).replace("\\", "")
+    assert row_of(record(), "words").besides == ""
+
+
 def test_risks_that_were_not_measured_have_a_reason():
     why = replace(gate("names", "not decided"), value=None, meaning="no name is known")
     held = replace(record(), verdicts=(Verdict("agreement", (why,)),))
@@ -352,9 +367,10 @@ def test_the_card_says_the_same_as_page_one(kind, audience):
     page = first_page(held)
     card = release_card(held).replace("\\", "")
     assert page.headline in card
-    said = {line.split(" | ")[0].strip("| "): line for line in card.splitlines()}
+    lines = card.splitlines()
     for row in page.rows:
-        assert said[row.question.asks].rstrip(" |").endswith(row.outcome)
+        (said,) = (line for line in lines if line.startswith(f"| {row.question.asks}"))
+        assert said.rstrip(" |").endswith(row.outcome)
     assert all(f"- {sentence}" in card for sentence in page.covers)
     assert f"Does not apply: {', '.join(page.absent)}." in card
 

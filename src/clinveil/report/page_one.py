@@ -149,6 +149,7 @@ class PageRow:
         gate: that decides; None if nothing was measured. figure: of the attack, where one measured
             the risk. before: the same figure of the original notes, or a dash.
         patients: about how many patients the figure is, or "".
+        besides: risks of a held row that have no limit, with their figures, or "".
     """
 
     question: Question
@@ -157,6 +158,7 @@ class PageRow:
     figure: FindingRow | None
     before: Number
     patients: str
+    besides: str = ""
 
     @property
     def why(self) -> str:
@@ -168,7 +170,8 @@ class PageRow:
     @property
     def lines(self) -> int:
         """About how many lines the row takes in print."""
-        under = len(self.note) // HALF_LINE + 1 if self.note else 0
+        text = len(self.note) + len(self.besides)
+        under = text // HALF_LINE + 1 if text else 0
         beside = 1 if self.patients or (self.gate and self.gate.default) else 0
         return 1 + max(under, beside, min(len(self.why), WHY_LENGTH) // HALF_LINE)
 
@@ -283,7 +286,7 @@ def _row(answer: Answer, record: ReleaseRecord) -> PageRow:
     gate = answer.worst
     figure = None
     if gate is not None and gate.finding is not None and gate.risk in (*_SHARES, _OWN):
-        figure = row(gate.finding, outward=True, kind="score" if gate.risk in _AREAS else "share")
+        figure = row(gate.finding, outward=True, kind=_kind(gate))
     return PageRow(
         question=answer.question,
         gate=gate,
@@ -291,7 +294,26 @@ def _row(answer: Answer, record: ReleaseRecord) -> PageRow:
         figure=figure,
         before=_before(gate, record),
         patients=_patients(gate, record),
+        besides=_besides(answer),
     )
+
+
+def _besides(answer: Answer) -> str:
+    """Return the risks without a limit that the gate of a row would conceal, with their figures."""
+    if answer.outcome == "not limited":
+        return ""
+    shown = [
+        (gate.name, row(gate.finding, outward=True, kind=_kind(gate)))
+        for gate in answer.gates
+        if gate.outcome == "not limited" and gate.finding is not None
+    ]
+    texts = [f"{name} {cells.value.text} ({cells.reference})" for name, cells in shown]
+    return f"Not limited: {'; '.join(texts)}." if texts else ""
+
+
+def _kind(gate: Gate) -> NumberKind:
+    """Return the number format of an attack that a gate judges."""
+    return "score" if gate.risk in _AREAS else "share"
 
 
 def _before(gate: Gate | None, record: ReleaseRecord) -> Number:
