@@ -330,7 +330,7 @@ def test_membership_is_on_page_one_of_synthetic_releases_with_chance_and_interva
     weaker = replace(area(0.61, 0.58, 0.64), attack="loss threshold")
     held = with_findings(of_kind("synthetic", "public"), weaker, area(0.7, 0.65, 0.75))
     row = row_of(held, "copies and memory")
-    assert row.note == "training patients told from others; Recipient; calibrated"
+    assert row.note == "training patients told from others; Recipient"
     said = row_words(render(held), row.question.asks)
     assert re.findall(r"\d?\.\d+", said) == ["0.700", "0.650", "0.750", "0.500", "0.545"]
     assert said.endswith("not held")

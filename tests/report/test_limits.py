@@ -116,3 +116,10 @@ def test_a_missing_file_and_one_that_is_not_text_are_refused(tmp_path):
 def test_none_is_the_word_for_no_limit(tmp_path):
     path = written(tmp_path, f'[copies]\nagreement = "{UNLIMITED}"\n')
     assert Limits.read(path).rules("agreement")["copies"].most is None
+
+
+def test_init_config_prints_the_limits(capsys):
+    from clinveil.cli import main
+
+    assert main(["init-config", "limits"]) == 0
+    assert capsys.readouterr().out == limits_file()

@@ -31,7 +31,7 @@ LISTED = 3  # hints
 LINE = 95
 HALF_LINE = 50
 WHY_LENGTH = 120
-FULL = 25  # lines of rows, sentences and the headline that fit one page in the usual size of print
+FULL = 23  # lines of rows, sentences and the headline that fit one page in the usual size of print
 NAME_LENGTH = 52
 NEARLY = 0.9  # of the way from random words to real notes: as good as these
 KINDS = {
@@ -200,7 +200,7 @@ class FirstPage:
         changed: limits that the officer changed, with their defaults.
         covers: what the agreement must say because risks have no limit.
         unchanged: columns that leave as they are. joins: the earlier release under the same key, or
-            "".
+            "". earlier: whether there are other releases of these notes.
         purposes: what the release can train: no task without evidence or worse than the floor.
     """
 
@@ -219,6 +219,7 @@ class FirstPage:
     covers: tuple[str, ...]
     unchanged: tuple[str, ...]
     joins: str
+    earlier: bool
     purposes: tuple[str, ...]
 
     @property
@@ -233,7 +234,7 @@ class FirstPage:
         extras = (self.joins, self.changed, *self.changes)
         lines = sum(row.lines for row in self.rows)
         lines += len(self.covers) + 2 * sum(map(bool, extras))
-        lines += sum(1 for use in self.uses if use.why)
+        lines += sum(1 for use in self.uses if use.why) + self.earlier
         lines += (len(self.headline) + len(self.kind)) // LINE
         return lines > FULL
 
@@ -277,6 +278,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
             column.name for column in record.corpus.columns if column.disposition.startswith("kept")
         ),
         joins=JOINS.format(clipped(record.reuses, NAME_LENGTH)) if record.reuses else "",
+        earlier=bool(record.earlier),
         purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
 
