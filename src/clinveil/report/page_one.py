@@ -133,9 +133,11 @@ class Use:
         """How the release compares with random words and with real notes."""
         if self.share.value is None:
             return ""
-        low, high = self.share.value, self.share.value
+        low = self.share.value
+        high = self.share.value
         if self.ends is not None:
-            low, high = self.ends[0].value or 0.0, self.ends[1].value or 0.0
+            low = self.ends[0].value or 0.0
+            high = self.ends[1].value or 0.0
         if low > 0:
             return "as good as real" if low >= NEARLY else "better than random"
         return "worse than random" if high < 0 else "like random"
