@@ -46,6 +46,10 @@ NOT_READ = {
     "obfuscated": "A missed identifier is replaced like every word: see names.",
     "synthetic": "A missed identifier is written only if patients share it: see names and copies.",
 }
+WITHOUT_INPUT = {
+    "other_notes": "Too few patients have several notes.",
+    "public_texts": "No public texts about the patients were given.",
+}
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--set channel.numbers=drop)."
 DRAWN = "Random draws can produce it too; any hit is refused."
@@ -78,7 +82,20 @@ def adversary_gates(
             gates.append(_decisive(of, tried, rules[risk]))
         elif about:
             gates.append(_without_value(of, risk, about[0], kind))
+        else:
+            gates.append(_not_run(of, risk, kind))
     return gates
+
+
+def _not_run(of: str, risk: str, kind: str) -> Gate:
+    """Return the gate of an attack that was not run: without its input, the risk does not exist on
+    these notes; otherwise it is not decided.
+    """
+    fill = {"attack": "none", "kind": kind, "attacks": 0}
+    why = WITHOUT_INPUT.get(risk, "This attack was not run.")
+    made = gate(of, risk=risk, within=True, value=None, limit=0, fill=fill, meaning=why)
+    is_absent = risk in WITHOUT_INPUT
+    return replace(made, inapplicable=is_absent, undecided=not is_absent)
 
 
 def _without_value(of: str, risk: str, finding: Finding, kind: str) -> Gate:
@@ -209,6 +226,9 @@ def kept_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
                 finding=own,
             )
         )
+    if not gates:
+        none = gate("kept", within=True, value=None, limit=0, meaning="No column is kept.")
+        gates.append(replace(none, inapplicable=True))
     return gates
 
 

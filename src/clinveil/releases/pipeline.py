@@ -442,7 +442,6 @@ def _verdicts(
             *residue_gates(job.residues, rules["residues"].most),
             *adversary_gates(findings, rules, settings.kind),
         ]
-        if settings.kind != "synthetic":
-            gates += kept_gates(findings, rules["kept_columns"].most)
+        gates += kept_gates(findings, rules["kept_columns"].most)
         verdicts.append(Verdict(audience, judged(gates, rules)))
     return tuple(verdicts)

@@ -7,7 +7,7 @@ from clinveil.report.record import ReleaseRecord
 from clinveil.report.rendering import environment, hits
 
 
-def assessment(record: ReleaseRecord) -> str:
+def impact_assessment(record: ReleaseRecord) -> str:
     """Return the assessment as Markdown; what only people know is left open.
 
     Source: GDPR, Article 35(7); sections as in the guidance of supervisory authorities.
