@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -27,6 +27,7 @@ from clinveil.phi.detection.second_opinion import installed
 from clinveil.phi.residue import MAX_RESIDUES
 from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
+from clinveil.phi.validation.design import LOCATIONS, PASSAGE
 from clinveil.scale import ExecutorSettings
 
 SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
@@ -85,9 +86,9 @@ class PhiSettings(Settings):
         None, "Use this policy: safe-harbor, limited-dataset, research or max-recall."
     )
     phi_policy: Path | None = setting(None, "Use the policy in this TOML file.", secret="path")
-    decisions: tuple[Path, ...] = setting(
+    reviewed: tuple[Path, ...] = setting(
         (),
-        "Apply the decisions of clinveil review in this file; repeatable.",
+        "Apply the corrections in this folder (of validate, or a vault); repeatable.",
         affects="notes",
         secret="path",
     )
@@ -117,6 +118,15 @@ class PhiSettings(Settings):
         if name is not None and name not in profiles():
             raise ValueError("one of " + ", ".join(profiles()))
         return name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "decisions" in given:
+            raise ValueError(
+                "decisions is now reviewed: pass the folder with review/ instead of its file"
+            )
+        return given
 
     @model_validator(mode="after")
     def _one_policy(self) -> Self:
@@ -176,9 +186,11 @@ class ValidateSettings(Settings):
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
-    locations: int = setting(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
+    locations: int = setting(
+        LOCATIONS, "Number of sampled locations to annotate.", ge=40, le=100_000
+    )
     passage: int = setting(
-        40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000
+        PASSAGE, "Words per passage, the sampling unit of undetected text.", ge=5, le=1_000
     )
     workers: int = WORKERS
     seed: int | None = SEED

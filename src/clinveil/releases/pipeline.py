@@ -36,6 +36,7 @@ from clinveil.core import (
     run_hash,
 )
 from clinveil.corpus import NO_PATIENTS, Corpus, HeldOutPatients, digest_of, part_files
+from clinveil.phi import refuse_other_notes, reviewed_findings
 from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
@@ -109,6 +110,7 @@ def release(
         if reused is not None:
             reused.refuse(ledger, ready.totals.hashes, again=settings.again)
         source = fingerprint(notes, hashing(settings, executor))
+        refuse_other_notes(settings.identifiers, ready.corpus, source)
         planned = _Planned(ready, settings, producer, source, vectors, reused, pairs, public, say)
         with owner_only(), planned.run_folder(out) as run:
             job = planned.context(run, ledger)
@@ -388,6 +390,7 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
             job.pairs,
         )
         findings += sample.labelled(utility)
+        findings += reviewed_findings(job.settings.identifiers.reviewed)
         gates = [
             *product.gates(findings),
             *(kept_gates(findings, job.settings.max_kept) if kind != "synthetic" else []),

@@ -193,7 +193,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
     FLAGS: ClassVar[Mapping[str, str]] = {
         "Input": "notes.text notes.id notes.patient label identifiers.patients identifiers.staff"
         " from_sql uri",
-        "What leaves": "out kind keep identifiers.shift reuse",
+        "What leaves": "out kind keep identifiers.shift identifiers.reviewed reuse",
         "Protection": "channel.min_patients vectors vectors.more_text again",
         "Running": "config set executor.on workers seed force quiet",
     }
