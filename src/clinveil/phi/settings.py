@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -118,15 +118,6 @@ class PhiSettings(Settings):
         if name is not None and name not in profiles():
             raise ValueError("one of " + ", ".join(profiles()))
         return name
-
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "decisions" in given:
-            raise ValueError(
-                "decisions is now reviewed: pass the folder with review/ instead of its file"
-            )
-        return given
 
     @model_validator(mode="after")
     def _one_policy(self) -> Self:

@@ -230,8 +230,8 @@ def reviewed_findings(folders: Sequence[Path]) -> list[Finding]:
     numbers = {**of_recall.numbers, "replaced": replaced, "left": left, "most_left": most_left}
     remarks = (
         "The recall is that of the detection, before corrections.",
-        f"The {replaced} marked misses are replaced in this release; an estimated {left:,.0f}"
-        f" identifiers (at most {most_left:,.0f}) are left in the text that nobody read.",
+        f"Marked misses, replaced in this release: {replaced}. Still in the notes: an estimated"
+        f" {left:,.0f}, at most {most_left:,.0f}.",
         *of_recall.remarks,
     )
     return [replace(of_recall, numbers=numbers, remarks=remarks), of_precision]
