@@ -243,7 +243,7 @@ def test_identifiers_missed_are_judged_by_marks():
     rule = AGREEMENT["identifiers_missed"]
 
     def made(*findings, kind="deidentified"):
-        return judged([missed_gate(findings, rule, kind)], AGREEMENT)[0]
+        return judged([missed_gate(findings, rule, kind, "200 marks decide it")], AGREEMENT)[0]
 
     assert made(recall(199, 200)).outcome == "held"
     assert made(recall(150, 200)).outcome == "not held"

@@ -38,10 +38,6 @@ TARGETS_OF: Mapping[str, tuple[str, tuple[Target, ...]]] = {
     "public_texts": ("linked_by_public_texts", ("note by public knowledge",)),
     "membership": ("membership", (MEMBERSHIP,)),
 }
-NO_MARKS = (
-    "Not known without a reviewer: 200 marks, about an hour (clinveil validate, then release with"
-    " --reviewed FOLDER)."
-)
 NOT_READ = {
     "obfuscated": "A missed identifier is replaced like every word: see names.",
     "synthetic": "A missed identifier is written only if patients share it: see names and copies.",
@@ -273,11 +269,14 @@ def _columns(notes: Path) -> Sequence[str]:
     return list(pq.read_schema(notes).names)
 
 
-def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str) -> Gate:
+def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str, cost: str) -> Gate:
     """Return the gate on identifiers that detection missed, from marks of a reviewer.
 
     Words of other kinds than `deidentified` do not leave as they are, so that the gates on names
     judge what is left of a missed identifier.
+
+    Args:
+        cost: what a decision needs and what it costs, where there are no marks.
     """
     found = next((f for f in findings if f.measure == RECALL and f.value is not None), None)
     if found is not None:
@@ -294,7 +293,7 @@ def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str) -> Gate:
             undecided=high > most,
             finding=found,
         )
-    made = gate("missed", within=True, value=None, limit=rule.most, meaning=NO_MARKS)
+    made = gate("missed", within=True, value=None, limit=rule.most, meaning=cost)
     if kind == "deidentified":
         return replace(made, undecided=True)
     return replace(made, inapplicable=True, meaning=NOT_READ[kind])
