@@ -37,7 +37,7 @@ def made(frame, tmp_path_factory):
 def test_a_frame_is_released_behind_gates(made, frame):
     outcome, out, said = made
     assert not outcome.refused, [gate.name for gate in outcome.gates if not gate.passed]
-    assert sorted(path.name for path in out.parent.iterdir()) == ["clinveil-ledger", "out"]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["out"]
     released = pl.read_parquet(outcome.folder.release / "notes.parquet")
     assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
     assert len(released) == len(frame) and not set(released["note_id"]) & set(frame["note_id"])

@@ -19,7 +19,7 @@ import pytest
 from clinveil.cli import main
 from clinveil.corpus import open_corpus
 from clinveil.lm import Audit
-from clinveil.releases.earlier.ledger import NAME, Ledger
+from clinveil.releases.earlier.ledger import Ledger
 from clinveil.releases.earlier.spending import Spending
 from clinveil.releases.gates import audit_gate
 
@@ -59,6 +59,9 @@ def desk(tmp_path_factory):
     return folder
 
 
+NAME = "clinveil-ledger"  # of these tests, next to their notes
+
+
 def command(
     folder,
     out,
@@ -78,6 +81,8 @@ def command(
         *label,
         "--workers",
         "1",
+        "--set",
+        f"ledger={folder / NAME}",
     ]
     sets = [
         f"synthetic.epsilon={epsilon}",
@@ -155,8 +160,8 @@ import sys, time
 from clinveil.cli.entry import main
 from clinveil.releases.earlier.ledger import Ledger
 
-read = Ledger.earlier
-Ledger.earlier = lambda *given: [read(*given), time.sleep(1)][0]
+read = Ledger.overlapping
+Ledger.overlapping = lambda *given: [read(*given), time.sleep(1)][0]
 sys.exit(main(sys.argv[1:]))
 """
 

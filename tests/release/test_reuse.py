@@ -17,7 +17,7 @@ from clinveil.channel import load_channel
 from clinveil.cli import main
 from clinveil.core import fingerprint, words
 from clinveil.corpus import HeldOutPatients
-from clinveil.releases.earlier.ledger import NAME, read_entry
+from clinveil.releases.earlier.ledger import read_entry
 
 FAST = [
     "--set",
@@ -58,8 +58,12 @@ def notes_of(month):
     )
 
 
+NAME = "clinveil-ledger"  # of these tests, next to their notes
+
+
 def command(desk, month, out, *flags):
     where = ["-o", str(desk / out)] if out else []  # without it, the plan is printed
+    where += ["--set", f"ledger={desk / NAME}"]
     return ["release", str(desk / f"{month}.parquet"), *where, *QUIET, "--keep", "kind", *flags]
 
 
@@ -236,9 +240,9 @@ def test_the_ledger_has_one_entry_of_the_key_and_counts_its_releases(desk, capsy
         assert main(["verify", str(desk / month / "release")]) == 0
 
 
-def test_a_ledger_without_the_release_is_refused(desk, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
-    arguments = command(desk, "june", "other", *reusing(desk))
+def test_a_ledger_without_the_release_is_refused(desk, tmp_path, capsys):
+    elsewhere = ("--set", f"ledger={tmp_path / 'site'}")
+    arguments = command(desk, "june", "other", *reusing(desk), *elsewhere)
     refused(capsys, 3, arguments, f"{tmp_path / 'site'}: does not contain release")
     assert not (desk / "other").exists()
 

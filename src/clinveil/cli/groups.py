@@ -81,6 +81,9 @@ COMMANDS = Commands(
             "verify:verify",
             "Check a release's hashes, schema and manifest, or the audit log of a vault.",
         ),
+        "withdraw": Entry(
+            "withdraw:withdraw", "Delete a release that was not handed over, and record it."
+        ),
         "report": Entry("report:report", "Write the report of a finished release again."),
         "embed": Entry("embed:embed", "Train word vectors on notes."),
         "attack": Entry(

@@ -38,8 +38,10 @@ from clinveil.core import (
 from clinveil.corpus import NO_PATIENTS, Corpus, HeldOutPatients, digest_of, part_files
 from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
-from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
+from clinveil.releases.earlier.ledger import Earlier, Ledger, entry
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
+from clinveil.releases.earlier.spending import refused
 from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
 from clinveil.releases.kinds import kinds_with, other_kind
@@ -119,7 +121,7 @@ def release(
 def _ledger(
     notes: Location, out: Path, settings: ReleaseSettings, reused: ReusedRun | None
 ) -> Ledger:
-    """Return the ledger, that of the reused run by default. Raises UsageError for nested paths."""
+    """Return the ledger. Raises UsageError for nested paths."""
     ledger = Ledger.at(settings.ledger, reused.folder if reused else out)
     refuse_nested(
         OUT=out,
@@ -335,9 +337,13 @@ def _earlier(
     """
     if key.test_seed is not None:
         return []
-    earlier = ledger.earlier(notes.letters, key.commitment)
+    overlapping = ledger.overlapping(notes, key.commitment)
+    earlier = [one for one in overlapping if not one.entry.is_withdrawn]
     if not settings.again:
         ledger.refuse(earlier)
+    for one in overlapping:
+        for run, withdrawal in one.entry.withdrawn.items():
+            say(f"not counted: release {run} of these notes was {withdrawal.description}")
     for one in earlier:
         say(
             f"again: {one.description} of these notes were released before, in release"
@@ -357,7 +363,7 @@ def _enter(job: ReleaseContext, ledger: Ledger, run: str, notes: NoteHashes) -> 
     known = {one.entry.commitment for one in job.earlier}
     with ledger.alone():
         own = ledger.of(commitment)
-        now = ledger.earlier(notes.letters, commitment)
+        now = ledger.earlier(notes, commitment)
         spent = own.spent if own else {}
         new_ones = (one for one in now if one.entry.commitment not in known)
         ledger.refuse([one for one in new_ones if not (spent and one.entry.spent)], GateError)
@@ -404,4 +410,8 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
     record = record_of(product, account, skipped(sample.context, kind, listed), shown)
     enter = partial(_enter, job, ledger, account.run, product.hashes)
     reader = hashing(job.settings, job.executor)
-    return finish(job.folder, account, record, notes, enter, reader)
+    outcome = finish(job.folder, account, record, notes, enter, reader)
+    is_private = job.settings.synthetic.epsilon is not None
+    if outcome.refused and is_private and job.key.test_seed is None:
+        refused(job)
+    return outcome

@@ -229,7 +229,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
     )
     ledger: Path | None = setting(
         None,
-        "Ledger folder of released notes (default: clinveil-ledger next to OUT).",
+        "Ledger folder of released notes (default: CLINVEIL_LEDGER, or your data folder).",
         affects="call",
         secret="path",
     )

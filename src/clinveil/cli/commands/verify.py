@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core import Settings
+from clinveil.core import KEY, Settings
 from clinveil.phi import audit_checks, logs
 from clinveil.releases import NAME
 from clinveil.releases import verify as checks
@@ -30,8 +30,9 @@ def verify(_: Run[Settings], folder: Folder, public_key: PublicKey = None) -> No
     """Check a release's files, hashes, signature and manifest (no secret needed), or the audit log
     of a vault.
     """
-    vault = public_key is None and folder.is_dir() and not (folder / NAME).exists() and logs(folder)
-    results = audit_checks(folder) if vault else checks(folder, public_key)
+    is_vault = folder.is_dir() and ((folder / KEY).exists() or not (folder / NAME).exists())
+    is_logged = public_key is None and is_vault and logs(folder)
+    results = audit_checks(folder) if is_logged else checks(folder, public_key)
     for check in results:
         detail = f" ({check.detail})" if check.detail else ""
         typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.name}{detail}")

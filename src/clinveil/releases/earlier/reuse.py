@@ -16,7 +16,8 @@ from typing import Any
 
 from clinveil.core import KEY, InputError, Key, Setting, UsageError, atomic, content_of, fingerprint
 from clinveil.corpus import TABLE
-from clinveil.releases.earlier.ledger import IN_VAULT, Entry, Ledger, NoteHashes, read_entry
+from clinveil.releases.earlier.ledger import IN_VAULT, Entry, Ledger, read_entry
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.earlier.vault import (
     damaged,
     read_manifest,
