@@ -226,7 +226,7 @@ SECRET = "Zyra Quux was seen. "
         lambda text, out: deidentified(text),
         lambda text, out: clinveil.embed(text),
         lambda text, out: clinveil.Obfuscator().fit(text),
-        lambda text, out: clinveil.release(text, out),
+        lambda text, out: clinveil.release(text, out, kind="obfuscated"),
         lambda text, out: clinveil.release(text, out, kind="synthetic", lm={"model": "unigram"}),
         lambda text, out: deidentified([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
@@ -247,7 +247,7 @@ def test_the_callers_umask_stays(tmp_path):
     before = os.umask(0o022)
     try:
         with pytest.raises(InputError):
-            clinveil.release([NOTE] * 3, tmp_path / "out")
+            clinveil.release([NOTE] * 3, tmp_path / "out", kind="obfuscated")
         with pytest.raises(InputError):
             clinveil.release(
                 [NOTE] * 3, tmp_path / "out", kind="synthetic", lm={"model": "unigram"}

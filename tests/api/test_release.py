@@ -28,7 +28,9 @@ def made(frame, tmp_path_factory):
         "max_kept": 1,  # of 60 patients, some have a group of their own
     }
     return (
-        clinveil.release(frame, out, label="diagnosis_group", say=said.append, **quick),
+        clinveil.release(
+            frame, out, kind="obfuscated", label="diagnosis_group", say=said.append, **quick
+        ),
         out,
         said,
     )
@@ -92,7 +94,7 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(UsageError, match=r"strict: channel\.n applies to kind obfuscated"):
         clinveil.release(frame, tmp_path / "out", config="strict", kind="deidentified")
     with pytest.raises(InputError, match="50"):
-        clinveil.release(frame.head(20), tmp_path / "out")
+        clinveil.release(frame.head(20), tmp_path / "out", kind="obfuscated")
     with pytest.raises(UsageError, match="one of lr"):
         clinveil.release(frame, tmp_path / "out", model=("lr", "nothing"))
     assert not list(tmp_path.iterdir())
@@ -103,6 +105,7 @@ def test_a_refusal_and_unknown_patients_are_warned_of(frame, tmp_path):
         made = clinveil.release(
             frame["text"].to_list()[:80],
             tmp_path / "out",
+            kind="obfuscated",
             seed=1,
             settings={"vectors": {"epochs": 1, "dim": 8}},
         )

@@ -45,7 +45,7 @@ def left(tmp_path, texts, key=KEYS[0]):
 
 FAST = shlex.split(
     "--set identifiers.language=any --set vectors.epochs=1 --set vectors.dim=8 --workers 1 --quiet "
-    "--set phi=false --set max_names=1"
+    "--set phi=false --set max_names=1 --as obfuscated"
 )
 
 

@@ -9,7 +9,7 @@ from clinveil.cli import main
 # Many releases of the same notes lie beside one another here: --again.
 FAST = shlex.split(
     "--set max_names=1 --set max_linkage=1 --set vectors.epochs=1 --set vectors.window=5 "
-    "--set vectors.dim=16 --workers 1 --quiet --again"
+    "--set vectors.dim=16 --workers 1 --quiet --again --as obfuscated"
 )
 
 

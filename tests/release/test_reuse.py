@@ -20,6 +20,7 @@ from clinveil.corpus import HeldOutPatients
 from clinveil.releases.earlier.ledger import read_entry
 
 FAST = [
+    *("--as", "obfuscated"),
     "--set",
     "vectors.epochs=1",
     "--set",

@@ -96,8 +96,8 @@ inspect notes.parquet
 inspect notes.parquet --json findings-inspect.json
 deidentify notes.parquet -o deid.parquet --keep-ids
 embed notes.parquet -o vectors {fast}
-release notes.parquet -o out --label diagnosis_group {fast}
-release notes.parquet -o raw --again {raw} {fast}
+release notes.parquet -o out --as obfuscated --label diagnosis_group {fast}
+release notes.parquet -o raw --as obfuscated --again {raw} {fast}
 verify out/release
 report out -o report.html
 evaluate similarity vectors --pairs pairs.csv --json findings-similarity.json
@@ -152,7 +152,7 @@ def _bad() -> list[list[str]]:
         "number.jsonl",
         "few.csv",
     ]
-    bad = [["release", name, "-o", "never"] for name in broken] + [
+    bad = [["release", name, "-o", "never", "--as", "obfuscated"] for name in broken] + [
         ["inspect", name] for name in broken[:-1]
     ]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
@@ -173,7 +173,9 @@ def _bad() -> list[list[str]]:
     bad += [
         ["attack", "copies", "deid.parquet", "--training", NOTES, "--held-out", NOTES]
     ]  # one patient on both sides
-    return [*bad, ["release", NOTES, "-o", "never", "--set", "channel.keep_words=keep.txt", *FAST]]
+    unread = ["release", NOTES, "-o", "never", "--as", "obfuscated"]
+    unread += ["--set", "channel.keep_words=keep.txt"]
+    return [*bad, [*unread, *FAST]]
 
 
 def test_every_command_did_what_it_should(desk):

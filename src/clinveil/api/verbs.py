@@ -67,7 +67,8 @@ def release(
 
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
-        kind: `obfuscated` (the default), `deidentified` or `synthetic`.
+        kind: `obfuscated`, `deidentified` or `synthetic`; required, here or in `config`, without
+            `reuse`.
         config: TOML file of settings, or "paper" or "strict"; options override it.
         vectors: pretrained word vectors to use instead of training on the notes.
         reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
@@ -83,12 +84,14 @@ def release(
     Warns with InputWarning if a gate failed, and if there is no patient column. Raises InputError
     for invalid notes, UsageError if `out` exists or an option is unknown.
     """
-    from clinveil.releases import ReleaseSettings, ReusedRun
+    from clinveil.releases import ReleaseSettings, ReusedRun, no_kind
     from clinveil.releases import release as run
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     file = None if config is None else Path(config)
-    _settings(ReleaseSettings, options, {}, file)  # reject wrong options before anything is written
+    # Reject wrong options before anything is written.
+    if not _settings(ReleaseSettings, options, {}, file).kind and reuse is None:
+        raise no_kind()
     reused = ReusedRun.read(Path(reuse)) if reuse is not None else None
     with _on_disk(notes, _folder(out), options) as (path, more):
         settings = _settings(ReleaseSettings, options, more, file)

@@ -133,7 +133,7 @@ def option(setting: Setting) -> Any:
         setting.declared.short,
     ]
     shown: str | bool = (
-        "on" if default is True else False if default in (None, (), False) else str(default)
+        "on" if default is True else False if default in (None, (), False, "") else str(default)
     )
     help = field.description or ""
     if members is not None and setting.takes_several:

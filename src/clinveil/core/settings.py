@@ -211,9 +211,10 @@ class Settings(BaseModel):
     @field_validator("*")
     @classmethod
     def _members(cls, value: Any, info: ValidationInfo) -> Any:
-        members = declaration_of(cls.model_fields[str(info.field_name)]).members
+        field = cls.model_fields[str(info.field_name)]
+        members = declaration_of(field).members
         names = (value,) if isinstance(value, str) else value
-        if members and not all(name in members for name in names):
+        if members and value != field.default and not all(name in members for name in names):
             raise ValueError(f"one of {', '.join(members.names())}")
         return value
 

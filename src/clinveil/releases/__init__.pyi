@@ -15,7 +15,9 @@ from .gates import Examined as Examined
 from .gates import examine as examine
 from .held_out import SplitRows as SplitRows
 from .held_out import draw_held_out as draw_held_out
+from .kinds import DESCRIPTIONS as DESCRIPTIONS
 from .kinds import PRODUCERS as PRODUCERS
+from .kinds import no_kind as no_kind
 from .manifest import NAME as NAME
 from .manifest import Check as Check
 from .manifest import verify as verify

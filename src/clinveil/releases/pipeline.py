@@ -44,7 +44,7 @@ from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.earlier.spending import refused
 from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
-from clinveil.releases.kinds import kinds_with, other_kind
+from clinveil.releases.kinds import kinds_with, no_kind, other_kind
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
 from clinveil.releases.preflight import prepared
@@ -231,6 +231,8 @@ def _producer(
     if reused and vectors:
         raise UsageError("--vectors and --reuse exclude each other", hint="omit one of them")
     settings = reused.settings_for(settings) if reused else settings
+    if not settings.kind:
+        raise no_kind()
     producer = producer_of(settings.kind)
     producer.refuse_early(settings)
     if settings.signing_key is not None:

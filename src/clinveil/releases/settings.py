@@ -197,8 +197,9 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         "Protection": "channel.min_patients vectors vectors.more_text again",
         "Running": "config set executor.on workers seed force quiet",
     }
+    # Empty until it is chosen: nobody shares notes by default.
     kind: str = setting(
-        "obfuscated", "Kind of release.", affects="treatment", flag="as", members=PRODUCERS
+        "", "Kind of release, required.", affects="treatment", flag="as", members=PRODUCERS
     )
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
@@ -253,13 +254,18 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
     @classmethod
     def refuse_given(cls, given: Mapping[str, Any], where: Mapping[str, str]) -> None:
         """Raise UsageError for a setting of another kind of release."""
-        kind = given.get("kind", cls.model_fields["kind"].default)
-        if kind not in PRODUCERS:
+        kind = given.get("kind")
+        if kind not in PRODUCERS:  # checked when it is known, see `with_kind`
             return
         for name in given:
             kinds = kinds_with(cls.declared()[name].owners)
             if kind not in kinds:
                 raise other_kind(name, kinds, kind, where.get(name, ""))
+
+    def with_kind(self, kind: str) -> Self:
+        """Return the settings for a kind. Raises UsageError for given settings of other kinds."""
+        self.refuse_given({**self.given_values(), "kind": kind}, {})
+        return self.changed({"kind": kind})
 
     def of_kind(self) -> list[Setting]:
         """Return the settings that this kind of release has."""

@@ -58,6 +58,7 @@ def demo(
     identifiers = PhiSettings(patients=notes / "patients.parquet")
     label = ("diagnosis_group",)
     settings = ReleaseSettings(
+        kind="obfuscated",
         identifiers=identifiers,
         label=label,
         keep=("note_type",),

@@ -61,7 +61,7 @@ _REMARKS = {"call": " It does not change the output."}
 
 def _written(value: Any) -> str:
     """Return a value as TOML; an empty string for a setting without a default."""
-    if value is None:
+    if value is None or value == "":
         return '""  # no default'
     if isinstance(value, bool | int | float):
         return str(value).lower()

@@ -119,11 +119,12 @@ class ReusedRun:
         kind = self.settings.kind
         if asked.seed is not None:
             raise UsageError("--seed and --reuse exclude each other", hint="omit one of them")
-        if given.get("kind", kind) != kind:
+        if given.get("kind") not in (None, "", kind):
             raise UsageError(
                 f"--reuse: the vault is that of a release --as {kind}",
                 hint=f"pass --as {kind}, or another vault",
             )
+        asked = asked.with_kind(kind)
         if given.get(MIN_PATIENTS) == "auto":  # the floor of the reused parts is a number
             del given[MIN_PATIENTS]
         earlier = self.settings.named_values()
