@@ -111,7 +111,7 @@ verify synthetic/release
 evaluate perplexity test.parquet --from {model} --json findings-perplexity.json
 evaluate perplexity test.parquet --train synthetic/release --set lm.model=unigram
 attack leaveout some.parquet -o leaveout {small} {leaveout}
-attack leaveout some.parquet --mode unigram --json findings-leaveout.json
+attack leaveout some.parquet --variant unigram --json findings-leaveout.json
 attack membership train.parquet test.parquet --from {model} {members}
 attack canaries some.parquet {small} {canaries}
 """

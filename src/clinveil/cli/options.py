@@ -130,6 +130,7 @@ def option(setting: Setting) -> Any:
         f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
         if kind is bool and default is True
         else setting.flag,
+        *setting.declared.aliases,
         setting.declared.short,
     ]
     shown: str | bool = (

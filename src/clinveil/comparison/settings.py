@@ -52,7 +52,13 @@ class CompareSettings(Settings):
     pairs: tuple[Path, ...] = setting(
         (), "Word pairs with human similarity scores; repeatable.", secret="path"
     )
-    kind: tuple[str, ...] = setting((), "Compare only these kinds; repeatable.", members=PRODUCERS)
+    kind: tuple[str, ...] = setting(
+        (),
+        "Compare only these kinds; repeatable.",
+        flag="as",
+        aliases=("--kind",),
+        members=PRODUCERS,
+    )
     public: Path | None = setting(
         None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1.", secret="path"
     )

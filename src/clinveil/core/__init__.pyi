@@ -94,6 +94,7 @@ from .runfolder import run_hash as run_hash
 from .settings import DEVICE as DEVICE
 from .settings import FORCE as FORCE
 from .settings import KEEP as KEEP
+from .settings import KEY_SEED as KEY_SEED
 from .settings import LABEL as LABEL
 from .settings import QUIET as QUIET
 from .settings import SEED as SEED

@@ -12,6 +12,7 @@ from pydantic import field_validator, model_validator
 from clinveil.core import (
     FORCE,
     KEEP,
+    KEY_SEED,
     LABEL,
     QUIET,
     SEED,
@@ -156,7 +157,7 @@ class DeidentifySettings(Settings):
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
     executor: ExecutorSettings = group(ExecutorSettings)
-    seed: int | None = SEED
+    seed: int | None = KEY_SEED
     quiet: bool = QUIET
     force: bool = FORCE
     spans: bool = setting(

@@ -18,7 +18,7 @@ from clinveil.releases import release as run_release
 _REUSE = "Reuse key, vectors, channel and model of an earlier run (its OUT/vault)."
 
 
-@command("release", ReleaseSettings, flags=ReleaseSettings.FLAGS)
+@command("release", ReleaseSettings, flags=ReleaseSettings.FLAGS, resumes=True)
 def release(
     run: Run[ReleaseSettings],
     notes: NotesOrQuery,

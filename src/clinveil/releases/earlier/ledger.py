@@ -250,7 +250,10 @@ def read_entry(path: Path) -> Entry:
             rows=np.stack(columns, axis=1),
             runs=int(stored["runs"]),
             spent=spent,
-            withdrawn={str(run): Withdrawal(**one) for run, one in stored["withdrawn"].items()},
+            withdrawn={
+                str(run): Withdrawal(str(one["date"]), str(one["reason"]))
+                for run, one in stored["withdrawn"].items()
+            },
         )
         known = stored["schema"] in (FIRST_SCHEMA, SCHEMA) and len(salt) == SALT
         known = known and bool(made.run and made.commitment and made.kind)

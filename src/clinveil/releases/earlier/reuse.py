@@ -178,7 +178,10 @@ class ReusedRun:
         """
         entry = ledger.of(self.key.commitment)
         if entry is None or not entry.covers(self.entry):
-            hint = f"pass it with --set ledger=FOLDER, or copy {IN_VAULT} of the vault there"
+            hint = (
+                f"name its ledger with --set ledger=FOLDER, or copy {IN_VAULT} of the vault there,"
+                f" as {self.entry.file}"
+            )
             raise InputError(
                 f"does not contain release {self.run}",
                 where=str(ledger.folder.absolute()),

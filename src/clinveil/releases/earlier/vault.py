@@ -112,10 +112,9 @@ def refuse_unfinished(vault: Path) -> None:
 def withdrawal_of(state: Mapping[str, Any]) -> Withdrawal | None:
     """Return the withdrawal that the state of a vault records, complete or not, or None."""
     stored = state.get("withdrawn")
-    try:
-        return Withdrawal(**stored) if isinstance(stored, dict) else None
-    except TypeError:
+    if not isinstance(stored, dict):
         return None
+    return Withdrawal(str(stored.get("date", "")), str(stored.get("reason", "")))
 
 
 def settings_of(manifest: Mapping[str, Any], vault: Path) -> ReleaseSettings:
