@@ -23,13 +23,20 @@ def frame():
 def made(frame, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "out"
     said = []
+    ledger = out.with_name("ledger")
     quick = {
         "settings": {"vectors": {"epochs": 1, "window": 5, "dim": 16}},
         "max_kept": 1,  # of 60 patients, some have a group of their own
     }
     return (
         clinveil.release(
-            frame, out, kind="obfuscated", label="diagnosis_group", say=said.append, **quick
+            frame,
+            out,
+            kind="obfuscated",
+            label="diagnosis_group",
+            ledger=ledger,
+            say=said.append,
+            **quick,
         ),
         out,
         said,
@@ -39,7 +46,7 @@ def made(frame, tmp_path_factory):
 def test_a_frame_is_released_behind_gates(made, frame):
     outcome, out, said = made
     assert not outcome.refused, [gate.name for gate in outcome.gates if not gate.passed]
-    assert sorted(path.name for path in out.parent.iterdir()) == ["out"]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["ledger", "out"]
     released = pl.read_parquet(outcome.folder.release / "notes.parquet")
     assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
     assert len(released) == len(frame) and not set(released["note_id"]) & set(frame["note_id"])
@@ -61,6 +68,7 @@ def test_later_notes_reuse_it(made, tmp_path):
         pa.Table.from_batches(list(clinveil.demo_corpus(patients=62, seed=1).batches()))
     )
     how = {"max_names": 1.0, "max_linkage": 1.0, "max_kept": 1, "label": "diagnosis_group"}
+    how["ledger"] = out.with_name("ledger")
     added = clinveil.release(later, tmp_path / "out2", reuse=out / "vault", **how)
     old = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(out)}
     new = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(tmp_path / "out2")}

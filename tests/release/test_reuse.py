@@ -317,7 +317,9 @@ def test_the_plan_names_no_training_and_the_api_reuses(desk, capsys):
     assert "passes over" not in capsys.readouterr().out
     vault = desk / "may/vault"
     frame = notes_of("june").to_pandas()
-    made = clinveil.release(frame, desk / "api", reuse=vault, keep=("kind",), again=True)
+    made = clinveil.release(
+        frame, desk / "api", reuse=vault, keep=("kind",), again=True, ledger=desk / NAME
+    )
     assert not made.refused
     assert released(desk / "api") == released(desk / "june")
 

@@ -71,7 +71,7 @@ class PhiSettings(Settings):
     )
     language: Literal["english", "any"] = setting(
         "english",
-        "Leave out notes in other languages, or treat any; the detectors know English only.",
+        "Leave out notes in other languages, or treat any (detectors know English only).",
     )
     mode: Literal["remove", "replace", "tag"] = setting(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."

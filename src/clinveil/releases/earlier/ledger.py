@@ -372,8 +372,8 @@ class Ledger:
         Raises UsageError for an unusable folder.
         """
         refuse_nameless(out)
-        named = folder or os.environ.get(VARIABLE)
-        place = Path(os.path.expanduser(named)) if named else user_folder()  # noqa: PTH111  never raises
+        named = str(folder or os.environ.get(VARIABLE) or user_folder())
+        place = Path(os.path.expanduser(named))  # noqa: PTH111  never raises
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
