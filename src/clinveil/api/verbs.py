@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import warn
 
 from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, path_of, scratch
+from clinveil.api.messages import python_messages
 from clinveil.core import (
     InputWarning,
     Location,
@@ -33,6 +34,7 @@ S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
+@python_messages()
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
     """Train word vectors on notes; reproducible by seed (CBOW and fastText only with one worker).
 
@@ -52,6 +54,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
         return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
+@python_messages()
 def release(
     notes: Notes,
     out: str | Path,
@@ -98,7 +101,7 @@ def release(
         trained = Path(vectors) if vectors is not None else None
         outcome = run(path, Path(out), settings, vectors=trained, reused=reused, say=_warning(say))
     if outcome.refused:
-        warn(_failed(outcome), InputWarning, stacklevel=3)
+        warn(_failed(outcome), InputWarning, stacklevel=4)
     return outcome
 
 
@@ -107,6 +110,7 @@ def _failed(outcome: Outcome) -> str:
     return f"no release was written: a gate failed ({failed}); see gates and folder.vault"
 
 
+@python_messages()
 def compare(
     notes: Notes,
     out: str | Path,
@@ -141,6 +145,7 @@ def compare(
         )
 
 
+@python_messages()
 def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
     """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError
     if it is none.
