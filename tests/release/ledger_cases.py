@@ -52,7 +52,8 @@ FAST = shlex.split(
 def released_once(folder):
     """Write notes of 60 patients and release them once; return the folder."""
     rng = np.random.default_rng(1)
-    texts = [" ".join(f"w{chr(97 + i)}" for i in rng.integers(0, 26, 40)) for _ in range(120)]
+    forms = [f"w{chr(97 + i // 15)}{chr(97 + i % 15)}" for i in range(225)]
+    texts = [" ".join(rng.choice(forms, 40)) for _ in range(120)]
     ids = {
         "note_id": [f"n{i}" for i in range(120)],
         "patient_id": [f"p{i // 2}" for i in range(120)],

@@ -288,6 +288,7 @@ def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_ho
     assert holds in (fresh / "out/release/report.html").read_text()
     command = shlex.split(
         f"release {fresh / 'notes.parquet'} -o {fresh / 'other'} --as deidentified --again"
+        " --set identifiers.language=any"  # invented words
     )
     assert main([*command, "--workers", "1", "--quiet"]) == 0
     assert sorted(one.kind for one in Ledger(fresh / NAME).entries()) == [
