@@ -11,9 +11,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from clinveil.core import Setting, Settings, UsageError
+from clinveil.core import SIMILAR, Setting, Settings, UsageError
 
-CLOSE = 0.75  # similarity of a mistyped name, from 0 to 1; below, a suggestion is rather wrong
 SYNONYMS = {
     "--type": ("--as",),
     "--output": ("--out",),
@@ -139,7 +138,7 @@ def _hint(command: str, option: str, flags: Sequence[str], declared: Mapping[str
     # Dashes are alike in all names.
     known = {one.flag.lstrip("-"): f"--set {name}" for name, one in declared.items()}
     known |= {flag.lstrip("-"): flag for flag in flags}
-    near = get_close_matches(option.lstrip("-"), known, n=1, cutoff=CLOSE)
+    near = get_close_matches(option.lstrip("-"), known, n=1, cutoff=SIMILAR)
     if not near:
         return f"see clinveil {command} --help"
     shown = known[near[0]]

@@ -107,6 +107,7 @@ from .settings import Setting as Setting
 from .settings import Settings as Settings
 from .settings import group as group
 from .settings import setting as setting
+from .settings_files import SIMILAR as SIMILAR
 from .settings_files import config_names as config_names
 from .settings_files import flattened as flattened
 from .settings_files import load_settings as load_settings

@@ -19,6 +19,8 @@ from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, Values, groups_of
 
 S = TypeVar("S", bound=Settings)
+SIMILAR = 0.75
+"""Similarity of a mistyped name, from 0 to 1; below, a suggestion is rather wrong."""
 
 
 def load_settings(
@@ -108,7 +110,7 @@ def refuse_unknown(model: type[Settings], name: str, where: str = "") -> None:
     ]
     if same:
         hint = f"its name is {' or '.join(same)}"
-    elif near := get_close_matches(name, names, n=1) or _similar(last, names):
+    elif near := get_close_matches(name, names, n=1, cutoff=SIMILAR) or _similar(last, names):
         hint = f"did you mean {near[0]}?"
     else:
         hint = "clinveil init-config lists the settings of a command"
@@ -118,7 +120,7 @@ def refuse_unknown(model: type[Settings], name: str, where: str = "") -> None:
 def _similar(last: str, names: Iterable[str]) -> list[str]:
     """Return the names whose last part is similar."""
     by_last = {name.rpartition(".")[2]: name for name in names}
-    return [by_last[near] for near in get_close_matches(last, by_last, n=1)]
+    return [by_last[near] for near in get_close_matches(last, by_last, n=1, cutoff=SIMILAR)]
 
 
 def _group_at(model: type[Settings], name: str) -> type[Settings] | None:
