@@ -52,7 +52,13 @@ class CompareSettings(Settings):
     pairs: tuple[Path, ...] = setting(
         (), "Word pairs with human similarity scores; repeatable.", secret="path"
     )
-    kind: tuple[str, ...] = setting((), "Compare only these kinds; repeatable.", members=PRODUCERS)
+    kind: tuple[str, ...] = setting(
+        (),
+        "Compare only these kinds; repeatable.",
+        flag="as",
+        aliases=("--kind",),
+        members=PRODUCERS,
+    )
     public: Path | None = setting(
         None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1.", secret="path"
     )
@@ -98,7 +104,7 @@ def candidates(how: CompareSettings) -> list[Candidate]:
         wanted |= {
             name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()
         }
-    releases = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
+    releases = [Candidate(name, _settings(name, sets, how)) for name, sets in wanted.items()]
     return [
         candidate for candidate in releases if not how.kind or candidate.settings.kind in how.kind
     ]
@@ -110,7 +116,8 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
         name, equals, keys = text.partition("=")
         if not (_NAME.fullmatch(name) and equals and "=" in keys):
             raise UsageError(
-                "--setting takes NAME=KEY=VALUE[,KEY=VALUE]", hint="--setting wide=channel.n=7-20"
+                "--setting takes NAME=KEY=VALUE[,KEY=VALUE]",
+                hint="--setting wide=kind=obfuscated,channel.n=7-20",
             )
         if name in names:
             raise UsageError(f"--setting {name}: the name is in use", hint="choose another name")
@@ -118,11 +125,14 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
         yield name, tuple(keys.split(","))
 
 
-def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
+def _settings(name: str, sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
+    option = f"--setting {name}"
     configs = [text.removeprefix(_CONFIG) for text in sets if text.startswith(_CONFIG)]
     keys = [text for text in sets if not text.startswith(_CONFIG)]
     config = Path(configs[-1]) if configs else None
-    settings = load_settings(ReleaseSettings, {}, config, keys)
+    settings = load_settings(ReleaseSettings, {}, config, keys, option=option)
+    if not settings.kind:
+        raise UsageError(f"{option}: no kind of release", hint="add kind=obfuscated, or another")
     return settings.but(
         notes=how.notes,
         label=(how.label,),

@@ -58,7 +58,12 @@ def demo(
     identifiers = PhiSettings(patients=notes / "patients.parquet")
     label = ("diagnosis_group",)
     settings = ReleaseSettings(
-        identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers
+        kind="obfuscated",
+        identifiers=identifiers,
+        label=label,
+        keep=("note_type",),
+        workers=how.workers,
+        ledger=folder / "ledger",  # invented notes are not entered in the ledger of the user
     )
     outcome = release(notes / "notes.parquet", folder / "out", settings, say=run.say)
     typer.echo(f"notes    {notes} (invented)")
