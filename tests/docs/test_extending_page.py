@@ -86,7 +86,12 @@ def test_the_detector_works(desk):
 def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
     small = [
         word
-        for key in ("vectors.epochs=1", "vectors.window=5", "vectors.dim=8")
+        for key in (
+            "vectors.epochs=1",
+            "vectors.window=5",
+            "vectors.dim=8",
+            "channel.mechanism=neighbours",  # few words
+        )
         for word in ("--set", key)
     ]
     output = clinveil(

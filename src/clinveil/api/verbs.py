@@ -81,11 +81,11 @@ def release(
             (`settings={"vectors": {"dim": 50}}`). `workers` is 1 here; with more, a script needs
             `if __name__ == "__main__":`.
 
-    Returns `refused`, `gates`, `findings`, and the paths `folder.release`, which may leave, and
-    `folder.vault`, which never may.
+    Returns `refused`, `verdicts`, `gates`, `findings`, and the paths `folder.release`, which may
+    leave, and `folder.vault`, which never may.
 
-    Warns with InputWarning if a gate failed, and if there is no patient column. Raises InputError
-    for invalid notes, UsageError if `out` exists or an option is unknown.
+    Warns with InputWarning if the release must not leave, and if there is no patient column.
+    Raises InputError for invalid notes, UsageError if `out` exists or an option is unknown.
     """
     from clinveil.releases import ReleaseSettings, ReusedRun, no_kind
     from clinveil.releases import release as run
@@ -106,8 +106,7 @@ def release(
 
 
 def _failed(outcome: Outcome) -> str:
-    failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
-    return f"no release was written: a gate failed ({failed}); see gates and folder.vault"
+    return f"no release was written. {outcome.verdicts[0].sentence} See gates and folder.vault"
 
 
 @python_messages()

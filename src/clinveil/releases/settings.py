@@ -208,7 +208,10 @@ class ReleaseSettings(IdentifierSwitch):
         0.15, "Share of patients held out of all models, to test utility on.", gt=0, le=0.5
     )
     model: tuple[str, ...] = setting(
-        ("tfidf-lr",), "Classifiers of the utility figures; repeatable.", members=CLASSIFIERS
+        ("tfidf-lr",),
+        "Classifiers of the utility figures; repeatable.",
+        flag="classifier",
+        members=CLASSIFIERS,
     )
     again: bool = setting(
         False, "Release notes again that were released under another key.", affects="call"
