@@ -66,7 +66,7 @@ def other_value(name: str) -> Any:
     profiles = ["research", "cuda", "cp1252"]
     numbers = [7, 0.25, 2_000, 5.5]
     candidates = [True, False, *choices, *numbers, "|", *profiles, ("x",), *((c,) for c in choices)]
-    default = ReleaseSettings().named_values()[name]
+    default = settings_with(name).named_values()[name]
     for value in candidates:
         try:
             changed = settings_with(name, value)
