@@ -199,6 +199,8 @@ def _settings(
     """
     words = " ".join(model.FLAGS.values()).split()
     short = {name.rpartition(".")[2]: name for name in words if name in model.declared()}
+    # In Python, `model` is the setting of this name, the classifiers.
+    short = {name: path for name, path in short.items() if name not in model.declared()}
     short |= {name: f"notes.{name}" for name in NotesSettings.model_fields}
     nested = dict(options)
     given_ = flattened(model, nested.pop("settings", {}))
