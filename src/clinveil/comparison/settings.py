@@ -28,6 +28,12 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "paper": ("config=paper",),
 }
 """The releases compared by default: each kind at its defaults, and paper A's settings."""
+DEMO: dict[str, tuple[str, ...]] = {
+    "deidentified": ("kind=deidentified",),
+    "obfuscated": ("kind=obfuscated", "vectors.epochs=5"),
+    "synthetic": ("kind=synthetic",),
+}
+"""The releases of `clinveil demo`: few passes over few notes."""
 PRIVATE = {
     f"epsilon-{epsilon}": ("kind=synthetic", f"synthetic.epsilon={epsilon}")
     for epsilon in (8, 3, 1)
@@ -98,7 +104,11 @@ def candidates(how: CompareSettings) -> list[Candidate]:
         wanted |= {
             name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()
         }
-    releases = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
+    given = {name for name in wanted if name not in BUILT_IN and name not in PRIVATE}
+    releases = [
+        Candidate(name, _named_settings(name, sets, how) if name in given else _settings(sets, how))
+        for name, sets in wanted.items()
+    ]
     return [
         candidate for candidate in releases if not how.kind or candidate.settings.kind in how.kind
     ]
@@ -116,6 +126,26 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
             raise UsageError(f"--setting {name}: the name is in use", hint="choose another name")
         names.add(name)
         yield name, tuple(keys.split(","))
+
+
+def demo_candidates(how: CompareSettings) -> list[Candidate]:
+    """Return the releases of the demo: each kind with small settings, under a key of its own."""
+    return [
+        Candidate(name, _settings(sets, how).but(seed=None, force=False))
+        for name, sets in DEMO.items()
+    ]
+
+
+def _named_settings(name: str, sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
+    """Return the settings of `--setting`. Raises UsageError with its name for wrong keys."""
+    try:
+        return _settings(sets, how)
+    except UsageError as error:
+        where = f"--setting {name}"
+        problem = error.problem
+        if error.where and error.where != "--set":
+            problem = f"{error.where}: {problem}"
+        raise UsageError(problem, where=where, hint=error.hint) from None
 
 
 def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
