@@ -31,8 +31,10 @@ from clinveil.core import (
     UsageError,
     load_settings,
     read_findings,
+    sha256,
 )
 from clinveil.corpus import HeldOutPatients, open_corpus, rows, write_demo
+from clinveil.releases import release
 
 ROLES = NotesSettings(text="text", id="note_id", patient="patient_id", preset="none")
 
@@ -42,7 +44,7 @@ def settings(**more):
 
 
 QUICK = {"kind": ("obfuscated", "deidentified"), "setting": ("small=kind=obfuscated,channel.n=5",)}
-NAMES = ["obfuscated", "deidentified", "paper", "small"]  # the kind of `paper` is obfuscated
+NAMES = ["obfuscated", "deidentified", "small"]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,6 @@ def test_a_row_for_each_release_with_two_verdicts(done):
     assert [row.name for row in table.rows] == [
         "obfuscated",
         "deidentified",
-        "paper (obfuscated)",
         "small (obfuscated)",
     ]
     assert all(len(row.verdicts) == 2 for row in table.rows)
@@ -251,6 +252,19 @@ def test_the_page_runs_no_script_and_loads_nothing(done):
     assert "default-src 'none'" in page and '<th scope="row">deidentified<small>' in page
 
 
+def test_a_release_in_a_comparison_is_that_of_a_single_run(done, notes, tmp_path):
+    """Detection once for all releases changes nothing."""
+    comparison, _ = done
+    candidate = next(c for c in candidates(settings(**QUICK)) if c.name == "deidentified")
+    outcome = release(notes, tmp_path / "single", candidate.settings)
+    single = outcome.folder.refused / "notes.parquet"
+    shared = comparison.folder / "runs/deidentified/vault/refused/notes.parquet"
+    assert sha256(single) == sha256(shared)
+    own = {f.measure: f.value for f in outcome.findings}
+    measured = next(m for m in comparison.releases if m.name == "deidentified")
+    assert own == {f.measure: f.value for f in measured.findings}
+
+
 def test_word_vectors_are_trained_once(done):
     runs = done[0].folder / "runs"
     told = [
@@ -282,7 +296,6 @@ def test_settings_become_releases():
     }
     assert list(made) == [*BUILT_IN, "wide"]
     assert str(made["wide"].channel.n) == "7-20" and made["wide"].kind == "obfuscated"
-    assert made["paper"].vectors.algorithm == "cbow"
     assert {each.label for each in made.values()} == {made["obfuscated"].label}
     assert {each.seed for each in made.values()} == {1}
     (strict,) = candidates(settings(setting=("s=config=strict",)))[-1:]

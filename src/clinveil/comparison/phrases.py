@@ -35,11 +35,10 @@ def phrase(outcome: Outcome, place: Place | None) -> str:
     """Return the words at a place in a release; of another note where released notes have no
     source.
     """
-    vault = outcome.folder.vault
     notes = released_notes(outcome)
-    if place is None:
+    if place is None or notes is None:
         return ""
-    released_id = _released_id(vault / "crosswalk.parquet", place.note_id)
+    released_id = _released_id(outcome.folder.vault / "crosswalk.parquet", place.note_id)
     for note in rows(notes):
         first = place.first if note.note_id == released_id else None
         if released_id is None:
@@ -49,15 +48,16 @@ def phrase(outcome: Outcome, place: Place | None) -> str:
     return ""
 
 
-def released_notes(outcome: Outcome) -> Corpus:
-    """Return the notes of a release, or those that were kept in the vault because of a test
-    seed.
+def released_notes(outcome: Outcome) -> Corpus | None:
+    """Return the notes of a release, or those that were kept in the vault because of a test seed;
+    None where a failed gate left none.
     """
     notes = read_json(outcome.folder.vault / "manifest.json")["notes"]
     roles = NotesSettings(text=notes["text"], id=notes["id"], preset="none")
-    places = (outcome.folder.release, outcome.folder.refused, outcome.folder.staging)
-    folder = next(place for place in places if (place / notes["file"]).exists())
-    return open_corpus(folder / notes["file"], roles)
+    for folder in (outcome.folder.release, outcome.folder.refused):
+        if (folder / notes["file"]).exists():
+            return open_corpus(folder / notes["file"], roles)
+    return None
 
 
 def _released_id(crosswalk: Path, source_id: str) -> str | None:

@@ -344,7 +344,10 @@ def _training(candidate: Candidate) -> str:
 def _measured_release(
     candidate: Candidate, outcome: Outcome, place: Place | None, seconds: float
 ) -> MeasuredRelease:
-    distinct = len({word for note in rows(released_notes(outcome)) for word in words(note.text)})
+    notes = released_notes(outcome)
+    distinct = (
+        len({word for note in rows(notes) for word in words(note.text)}) if notes is not None else 0
+    )
     return MeasuredRelease(
         name=candidate.name,
         kind=candidate.settings.kind,

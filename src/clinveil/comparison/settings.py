@@ -25,9 +25,8 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "obfuscated": ("kind=obfuscated",),
     "deidentified": ("kind=deidentified",),
     "synthetic": ("kind=synthetic",),
-    "paper": ("config=paper",),
 }
-"""The releases compared by default: each kind at its defaults, and paper A's settings."""
+"""The releases compared by default: each kind at its defaults."""
 DEMO: dict[str, tuple[str, ...]] = {
     "deidentified": ("kind=deidentified",),
     "obfuscated": ("kind=obfuscated", "vectors.epochs=5"),
@@ -130,10 +129,7 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
 
 def demo_candidates(how: CompareSettings) -> list[Candidate]:
     """Return the releases of the demo: each kind with small settings, under a key of its own."""
-    return [
-        Candidate(name, _settings(sets, how).but(seed=None, force=False))
-        for name, sets in DEMO.items()
-    ]
+    return [Candidate(name, _settings(sets, how).but(seed=None)) for name, sets in DEMO.items()]
 
 
 def _named_settings(name: str, sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:

@@ -164,7 +164,7 @@ def _row(measured: MeasuredRelease, lines: Sequence[Line], reasons: Reasons) -> 
     cells = {line: line.cell(measured) for line in lines}
     return TableRow(
         name=measured.name + kind,
-        facts=f"{measured.distinct:,} different words; {measured.seconds:.0f} s",
+        facts=f"{measured.distinct:,} different words" if measured.distinct else "no notes left",
         phrase=measured.phrase,
         verdicts=tuple(
             (verdict.may_leave, Entry("", verdict.sentence))

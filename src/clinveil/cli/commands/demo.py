@@ -10,11 +10,12 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.comparison import CompareSettings, Comparison, compare_invented, table_of
-from clinveil.core import FORCE, QUIET, WORKERS, Settings, refuse_existing, setting
+from clinveil.core import FORCE, QUIET, WORKERS, Settings, UsageError, refuse_existing, setting
 from clinveil.corpus import write_demo
 
 PATIENTS = 200
 PATIENTS_OF_NOTES = 500  # with --notes-only
+FEWEST = 50  # obfuscated releases need as many
 FOLDER = Path("clinveil-demo")
 LABEL = "diagnosis_group"
 COMPLETE = "codes.csv"  # the last file of the notes
@@ -57,6 +58,9 @@ def demo(
     if not (notes / COMPLETE).is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
         patients = how.patients or PATIENTS
+        if patients < FEWEST:
+            problem = f"the demo needs at least {FEWEST} patients"
+            raise UsageError(problem, where="--patients", hint="or pass --notes-only")
         write_demo(notes, patients=patients, seed=how.seed, workers=how.workers, brief=True)
     settings = CompareSettings(
         label=LABEL, patients=notes / "patients.parquet", workers=how.workers, quiet=how.quiet

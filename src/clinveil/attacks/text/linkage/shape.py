@@ -65,7 +65,7 @@ def _of_fragments(released: Sequence[Mask], known: Sequence[Mask]) -> Doubles:
     sizes = np.array([pattern.size for pattern in known])
     for size in np.unique(sizes).tolist():
         columns = np.flatnonzero(sizes == size)
-        patterns = np.array([_codes(known[column], size)[0] for column in columns])
+        patterns = np.array([_codes(known[at], size)[0] for at in columns.tolist()])
         for row, ends in enumerate(released):
             codes, counts = np.unique(_codes(ends, size), return_counts=True)
             at = np.minimum(np.searchsorted(codes, patterns), codes.size - 1)
