@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,8 @@ from clinveil.attacks import Context, Linkage
 from clinveil.attacks.adversary import ADVERSARIES
 from clinveil.attacks.channel._view import adversary_views, halves
 from clinveil.attacks.channel.adversary_suite import scored
+from clinveil.attacks.channel.in_context import guesses
+from clinveil.attacks.channel.inversion import Inversion
 from clinveil.attacks.text.linkage.in_context import ContextGains
 from clinveil.attacks.text.linkage.sides import paired
 from clinveil.channel import Channel, WordObfuscator
@@ -133,3 +135,69 @@ def test_the_gain_is_the_exact_likelihood_ratio(channel):
             for t, row in enumerate(other[: note.shape[0]].tolist())
         ]
         assert sum(own) > sum(wrong)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A measured share."""
+
+    value: float
+    low: float
+    high: float
+    chance: float
+    control: float
+    n: float
+
+
+def inverted(context: Context, scratch: Path) -> Share:
+    """Share of all words that the inversion recovers."""
+    counted = replace(context, counts=count_words(context.entered, scratch), scratch=scratch)
+    found = Inversion()(counted, np.random.default_rng(1))[0]
+    assert found.measure == "attack.inversion"
+    fields = (found.value, found.low, found.high, found.chance, found.control, found.n)
+    return Share(*(float("nan") if field is None else field for field in fields))
+
+
+def test_inversion_recovers_much_without_background_and_the_chance_level_with_background_1(
+    channel, tmp_path
+):
+    # All outputs of a word are shared by others: words before and frequencies decide.
+    follows = inverted(context_of(channel, 0.0, 1.0), tmp_path)
+    assert follows.value > 2 * follows.chance and follows.low > follows.control
+    model = inverted(context_of(channel, 1.0, 0.0), tmp_path)
+    assert model.value == pytest.approx(model.chance, abs=1e-9)
+    assert model.n > 10_000
+
+
+def test_inversion_names_the_word_with_the_largest_prior_times_likelihood(channel, tmp_path):
+    """Compared with all words, one by one; of a band, only its words are named."""
+    context = context_of(channel, 0.3, 1.0)
+    counted = replace(context, counts=count_words(context.entered, tmp_path))
+    rng = np.random.default_rng(1)
+    view = adversary_views(counted, halves(counted, 1_000, 0, rng))[0]
+    mechanism = view.mechanism
+    note = view.notes[0]
+    likelihood = note.likelihood(mechanism)
+    assert view.counts is not None
+    counts = view.counts.astype(np.float64)
+    rare = np.where(counts < np.median(counts), counts, 0.0)
+    named = guesses(note, mechanism, [counts, rare])
+    for place in range(len(note)):
+        chances = np.full(counts.size, likelihood.others[place])
+        own = slice(likelihood.starts[place], likelihood.starts[place + 1])
+        chances[likelihood.rows[own]] = likelihood.chances[own]
+        for prior, guess in zip((counts, rare), named, strict=True):
+            best = (chances * prior).max()
+            assert chances[guess[place]] * prior[guess[place]] == pytest.approx(best, rel=1e-12)
+    assert (rare[named[1]] > 0).all()
+
+
+def test_inversion_in_context_recovers_no_fewer_words_than_without(channel, tmp_path):
+    """With weights of neighbours that do not depend on the context, both attackers know the same
+    neighbours, and one also the words before.
+    """
+    context = context_of(channel, 0.5, 0.0)
+    with_words = inverted(context, tmp_path)
+    alone = inverted(replace(context, released=None), tmp_path)
+    assert with_words.high > alone.value
+    assert with_words.value > alone.value - 0.02

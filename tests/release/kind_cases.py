@@ -10,7 +10,33 @@ from clinveil.cli import main
 from clinveil.corpus import Patient, write_patients
 
 KINDS = ("obfuscated", "deidentified", "synthetic")
-STEMS = ("fever", "pain", "cough", "rest", "heart", "lung", "renal", "sleep", "ankle", "skin")
+STEMS = (
+    *(
+        "fever",
+        "pain",
+        "cough",
+        "rest",
+        "heart",
+        "lung",
+        "renal",
+        "sleep",
+        "ankle",
+        "skin",
+        "liver",
+    ),
+    *(
+        "bowel",
+        "joint",
+        "elbow",
+        "tremor",
+        "nerve",
+        "throat",
+        "tongue",
+        "spleen",
+        "kidney",
+        "tooth",
+    ),
+)
 WORDS = [
     f"{stem}{end}"
     for stem in STEMS
@@ -43,7 +69,8 @@ def write_notes(folder):
     for patient in range(PATIENTS):
         topic = patient % 2
         for note in range(2):
-            pool = WORDS[topic * 50 : topic * 50 + 50] * 3 + WORDS
+            half = len(WORDS) // 2
+            pool = WORDS[topic * half : (topic + 1) * half] * 3 + WORDS
             said = [
                 " ".join(rng.choice(pool, rng.integers(5, 11))).capitalize() + "." for _ in range(6)
             ]

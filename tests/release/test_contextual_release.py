@@ -1,4 +1,6 @@
-"""The mechanism `contextual` in a release: parts and workers, reuse, copy gates, too few notes."""
+"""The mechanism `contextual`, the default of a release: parts and workers, copy gates, too few
+notes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,6 @@ CONTEXTUAL = [
     *FAST,
     *("--label", "note_type"),
     *("--set", "phi=false"),
-    *("--set", "channel.mechanism=contextual"),
     *("--set", "measure_words=20000"),
 ]
 
@@ -69,7 +70,7 @@ def test_few_notes_are_refused_with_the_settings_that_would_allow_them(demo, tmp
 
 
 def test_settings_of_the_context_alone_are_refused(demo, tmp_path, capsys):
-    flags = ["--set", "channel.ngram_patients=7", "--workers", "1"]
+    flags = ["--set", "channel.ngram_patients=7", "--set", "channel.mechanism=neighbours"]
     notes = demo / "demo/notes.parquet"
     assert main(["release", str(notes), "-o", str(tmp_path / "o"), *flags]) == 2
     assert "have no effect with channel.mechanism=neighbours" in capsys.readouterr().err

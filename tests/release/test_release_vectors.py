@@ -17,7 +17,7 @@ from clinveil.vectors import Vectors, load_vectors, save_vectors
 
 FAST = shlex.split(
     "--workers 1 --quiet --set identifiers.language=any --set phi=false --again --set "
-    "max_names=1 --set max_linkage=1"
+    "max_names=1 --set max_linkage=1 --set channel.mechanism=neighbours"  # few words
 )
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 

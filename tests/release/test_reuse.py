@@ -35,9 +35,9 @@ MONTHS = {"may": (0, 80), "june": (80, 120)}
 
 
 def note(number, *, later=0):
-    """A note of 40 words with a name and a date; `later`: words that only later notes have."""
+    """A note of 100 words with a name and a date; `later`: words that only later notes have."""
     rng = np.random.default_rng(number)
-    drawn = [f"w{chr(97 + i)}" for i in rng.integers(0, 26, 40)]
+    drawn = [f"w{chr(97 + i // 15)}{chr(97 + i % 15)}" for i in rng.integers(0, 225, 100).tolist()]
     new = [f"later{chr(97 + i)}" for i in range(later)]
     patient = number // 2 % 40
     name = ("Miller", "Garcia", "Novak", "Okafor")[patient % 4]
@@ -52,7 +52,7 @@ def notes_of(month):
         {
             "note_id": [f"n{i}" for i in numbers],
             "patient_id": [f"p{i // 2 % 40}" if i < 110 else f"p{i}" for i in numbers],
-            "text": [note(i, later=3 * (month == "june")) for i in numbers],
+            "text": [note(i, later=8 * (month == "june")) for i in numbers],
             "kind": [("a", "b")[i % 2] for i in numbers],
         }
     )

@@ -18,9 +18,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from clinveil.core import (
     Finding,
     InputError,
+    Ints,
     MeasureText,
     Registry,
     Say,
@@ -129,6 +132,27 @@ def not_in_crosswalk() -> InputError:
     return InputError(
         "a released id is not in the crosswalk", hint="pass the vault of this release"
     )
+
+
+def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:
+    """Return the channel, the source frequencies of its words, (n_words,), and those of
+    out-of-vocabulary words.
+
+    Raises ValueError for a context without them.
+    """
+    channel = context.channel
+    counts = context.counts
+    if channel is None or counts is None:
+        raise ValueError("an attack on a channel needs a channel and counts")
+    known = np.zeros(len(channel.words), dtype=np.int64)
+    unknown = {}
+    for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
+        row = channel.ids.get(word)
+        if row is None:
+            unknown[word] = count
+        else:
+            known[row] = count
+    return channel, known, unknown
 
 
 class Attack(Settings):

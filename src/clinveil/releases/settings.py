@@ -54,8 +54,11 @@ class PatientFloor(Settings):
 class ReleaseChannelSettings(PatientFloor, ChannelSettings):  # type: ignore[misc]
     """Channel settings of a release."""
 
+    mechanism: Literal["neighbours", "contextual"] = setting(
+        "contextual", "Draw each word by itself, or in the context of the words written before."
+    )
     background: float = setting(
-        0.6,
+        0.8,
         "Share of words that do not follow the note: common words, or words of the language model.",
         ge=0,
         le=1,

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.adversary import AdversaryView, NoteRows
-from clinveil.attacks.attack import Context, source_id
-from clinveil.attacks.channel.inversion import channel_and_counts
+from clinveil.attacks.attack import Context, channel_and_counts, source_id
 from clinveil.channel import Channel, WordObfuscator, label_rows, released_notes
 from clinveil.core import InputError, Ints, Key, Mask, lookup_form, word_spans, words
 from clinveil.corpus import TEXT, Corpus, Note, memory_corpus, rows, rows_with

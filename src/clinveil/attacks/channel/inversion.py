@@ -2,8 +2,10 @@
 word frequencies.
 
 Exact, context-free figures without simulation. An attacker who uses context recovers more, so all
-are lower bounds of the risk. Names are a separate band, because a list of surnames and a "Mr."
-before the word are enough to know that a word is a name.
+are lower bounds of the risk. Of a channel that draws in context these figures are not bounds,
+because they use neither the weights of its neighbours nor the words written before: there,
+`in_context.py` measures them on released notes, if there are any. Names are a separate band,
+because a list of surnames and a "Mr." before the word are enough to know that a word is a name.
 
 The attacker has an output y and names the input x with the largest pi(x) C(y|x); no context-free
 attacker is better. For a band (rare words, names) the figure is that of an attacker who knows that
@@ -25,7 +27,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.attack import Attack, Context
+from clinveil.attacks.attack import Attack, Context, channel_and_counts
+from clinveil.attacks.channel.in_context import inversion_in_context
 from clinveil.channel import Channel, Posterior
 from clinveil.core import Doubles, Finding, InputError, Ints, Mask, Numbers, setting, word_set
 from clinveil.lexicons import is_name, is_not_word
@@ -36,7 +39,8 @@ FUNCTION = 150
 """Number of most frequent words treated as function words; all others are content words."""
 EXACT = "exact, no sampling"
 WITHOUT_CONTEXT = (
-    "of an attacker who ignores the words written before; the adversary suite uses them"
+    "approximate: ignores the words written before and how they weigh the neighbours; measured on"
+    " released notes where there are any"
 )
 CHANCE_IS = "always naming the most frequent of these words"
 CONTROL_IS = "the same guesser, outputs shuffled among these tokens"
@@ -47,27 +51,6 @@ SOURCE = (
     "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative"
     " Information Flow"
 )
-
-
-def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:
-    """Return the channel, the source frequencies of its words, (n_words,), and those of
-    out-of-vocabulary words.
-
-    Raises ValueError for a context without them.
-    """
-    channel = context.channel
-    counts = context.counts
-    if channel is None or counts is None:
-        raise ValueError("an attack on a channel needs a channel and counts")
-    known = np.zeros(len(channel.words), dtype=np.int64)
-    unknown = {}
-    for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
-        row = channel.ids.get(word)
-        if row is None:
-            unknown[word] = count
-        else:
-            known[row] = count
-    return channel, known, unknown
 
 
 def frequencies(unknown: dict[str, int]) -> Ints:
@@ -310,6 +293,10 @@ class Inversion(Attack):
         """Run the attack; with known patients also on their names."""
         channel, known, unknown = channel_and_counts(context)
         findings = inversion(channel, known, frequencies(unknown), rare=self.rare)
+        if channel.in_context and context.released is not None and context.entered is not None:
+            names = name_forms(context.full_names)[0] if context.known else set[str]()
+            measured = inversion_in_context(context, names, rng, rare=self.rare)
+            return [*measured, findings[-1]]
         if context.known:
             findings += inversion_names(channel, context.full_names, known, unknown)
         return findings
