@@ -10,6 +10,7 @@ import pytest
 
 import clinveil
 from clinveil.core import InputError, InputWarning, UsageError
+from no_limits import NO_LIMITS
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def made(frame, tmp_path_factory):
     said = []
     quick = {
         "settings": {"vectors": {"epochs": 1, "window": 5, "dim": 16}},
-        "max_kept": 1,  # of 60 patients, some have a group of their own
+        "limits": NO_LIMITS,  # of 60 patients, some have a group of their own
     }
     return (
         clinveil.release(frame, out, label="diagnosis_group", say=said.append, **quick),
@@ -58,7 +59,7 @@ def test_later_notes_reuse_it(made, tmp_path):
     later = pl.from_arrow(
         pa.Table.from_batches(list(clinveil.demo_corpus(patients=62, seed=1).batches()))
     )
-    how = {"max_names": 1.0, "max_linkage": 1.0, "max_kept": 1, "label": "diagnosis_group"}
+    how = {"limits": NO_LIMITS, "label": "diagnosis_group"}
     added = clinveil.release(later, tmp_path / "out2", reuse=out / "vault", **how)
     old = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(out)}
     new = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(tmp_path / "out2")}

@@ -302,7 +302,7 @@ def test_settings_become_releases():
     assert (strict.name, str(strict.settings.channel.n)) == ("s", "7-20")
     chosen = candidates(
         settings(
-            kind=("deidentified",), setting=("s=kind=deidentified,max_kept=1", "w=channel.n=5")
+            kind=("deidentified",), setting=("s=kind=deidentified,measure_words=0", "w=channel.n=5")
         )
     )
     assert [each.name for each in chosen] == ["deidentified", "s"]

@@ -51,8 +51,8 @@ def test_the_patient_floor_grows_with_the_notes():
             "channel.min_patients applies to kind obfuscated or synthetic",
         ),
         (
-            {"kind": "synthetic", "max_kept": 0.5},
-            "max_kept applies to kind obfuscated or deidentified, not to",
+            {"kind": "synthetic", "channel.n": "5"},
+            "channel.n applies to kind obfuscated, not to",
         ),
         ({"kind": "nothing"}, "kind: one of obfuscated, deidentified, synthetic"),
     ],
@@ -183,7 +183,7 @@ def test_shipped_files_are_named_by_config(tmp_path, monkeypatch):
     strict = load_settings(ReleaseSettings, {"channel.background": 0.7}, Path("strict"))
     assert (str(strict.channel.n), strict.channel.background) == ("7-20", 0.7)
     paper = load_settings(ReleaseSettings, {}, Path("paper"), ["vectors.epochs=2"])
-    assert (paper.vectors.algorithm, paper.vectors.epochs, paper.max_names) == ("cbow", 2, 1.0)
+    assert (paper.vectors.algorithm, paper.vectors.epochs) == ("cbow", 2)
     assert paper.channel.layout == "plain"
     with pytest.raises(UsageError, match=r"^lax: the file does not exist.*one of paper, strict"):
         load_settings(ReleaseSettings, {}, Path("lax"))

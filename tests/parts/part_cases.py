@@ -13,11 +13,12 @@ from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.cli import main
 from clinveil.releases import measured, pipeline, prepared_input
+from no_limits import NO_LIMITS
 
 FAST = ["--set", "vectors.dim=8", "--set", "vectors.epochs=1", "--set", "vectors.window=3"]
 HOW = shlex.split(
-    "--seed 5 --quiet --set identifiers.no_tagger=true --again --workers 1 --set "
-    "max_names=1 --set max_linkage=1"
+    "--seed 5 --quiet --set identifiers.no_tagger=true --again --workers 1"
+    f" --limits {shlex.quote(str(NO_LIMITS))}"
 )
 
 
@@ -51,7 +52,7 @@ def measured_release(dealt, out, patch, *flags):
         ),
         *HOW[:-4],
     ]
-    how += ["--set", "max_kept=1", "--set", "measure_words=6000"]
+    how += ["--set", "measure_words=6000"]
     assert main(["release", str(dealt / "parts"), "-o", str(out), *how, *flags]) == 4
     return json.loads((out / "vault/findings.json").read_text())["findings"]
 

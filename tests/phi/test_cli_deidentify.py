@@ -169,7 +169,6 @@ def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(
     ]
     assert record["notes_with_residues"] == len({line["note_id"] for line in lines}) > 0
     assert mode_of(vault / "residues.jsonl") == 0o600
-    assert run(notes, "-o", tmp_path / "any.parquet", "--set", "identifiers.max_residues=1") == 0
 
 
 def test_a_run_says_what_a_patient_list_would_find_and_what_a_partial_one_misses(

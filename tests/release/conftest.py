@@ -42,6 +42,6 @@ def finished(demo):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measured, "of_release", OF_RELEASE)
         patch.setattr(pipeline, "useful", USEFUL)
-        kept = ["--label", "diagnosis_group", "--keep", "note_type", "--set", "max_kept=0.05"]
+        kept = ["--label", "diagnosis_group", "--keep", "note_type"]
         assert main(release(demo, "out", *kept)) == 0
     return demo

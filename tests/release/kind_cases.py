@@ -8,6 +8,7 @@ import numpy as np
 
 from clinveil.cli import main
 from clinveil.corpus import Patient, write_patients
+from no_limits import NO_LIMITS
 
 KINDS = ("obfuscated", "deidentified", "synthetic")
 STEMS = (
@@ -46,8 +47,8 @@ PATIENTS = 60
 FIRST = ("Qamira", "Wexlor", "Zopheny", "Yldana")
 LAST = ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor")
 FAST = shlex.split(
-    "--set vectors.dim=12 --set vectors.epochs=2 --set vectors.window=5 --set max_names=1"
-    " --set max_linkage=1"
+    "--set vectors.dim=12 --set vectors.epochs=2 --set vectors.window=5"
+    f" --limits {shlex.quote(str(NO_LIMITS))}"
 )
 OWN = {
     "obfuscated": FAST,

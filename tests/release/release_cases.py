@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 
 from clinveil.cli import main
+from no_limits import NO_LIMITS
 
 # Many releases of the same notes lie beside one another here: --again.
 FAST = shlex.split(
-    "--set max_names=1 --set max_linkage=1 --set vectors.epochs=1 --set vectors.window=5 "
+    f"--limits {shlex.quote(str(NO_LIMITS))} --set vectors.epochs=1 --set vectors.window=5 "
     "--set vectors.dim=16 --workers 1 --quiet --again"
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clinveil.core import Key, SigningKey
 from clinveil.releases.manifest import Account, NotesFile, sealed, write_companions
-from clinveil.report import Gate
+from clinveil.report import CHECKS, Gate, Verdict
 
 KEY = Key(bytes(range(32)))
 SIGNER = SigningKey.derived(KEY)
@@ -15,8 +15,9 @@ SIGNER = SigningKey.derived(KEY)
 def account(key: Key = KEY, *, notes: str = "notes", **changes) -> Account:
     """Return the record of a release of two parts with one note each."""
     file = NotesFile(notes, 2, "text", "note_id")
-    gates = [Gate("words", "Are words rare?", True, 0, 1, "No word is.", "")]
-    return Account("obfuscated", key, file, 2, {}, gates, [], **changes)
+    gate = Gate("words", "Are words rare?", CHECKS, True, 0, 1, "No word is.", "")
+    verdicts = [Verdict("agreement", (gate,))]
+    return Account("obfuscated", key, file, 2, {}, verdicts, [], **changes)
 
 
 def signed_release(folder: Path, key: Key = KEY, vault: Path | None = None) -> Path:

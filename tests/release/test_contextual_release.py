@@ -53,7 +53,7 @@ def test_parts_and_workers_give_the_same_notes(demo, whole, tmp_path):
 def test_the_model_is_learned_without_test_patients_and_copies_are_judged(whole):
     assert (whole / "vault/channel/context/context.json").exists()
     record = json.loads((whole / "vault/record.json").read_text())
-    gates = {gate["name"] for gate in record["gates"]}
+    gates = {gate["name"] for gate in record["verdicts"][0]["gates"]}
     assert {"no long copies", "no near copies", "no note copied whole"} <= gates
     assert "no patient remembered" in gates
     assert "follows the words written before" in record["about"]

@@ -31,6 +31,7 @@ from clinveil.releases.earlier.ledger import (
     read_entry,
 )
 from clinveil.releases.measured import attacked
+from no_limits import NO_LIMITS
 
 
 def hashes_of(texts):
@@ -209,7 +210,7 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
 
 FAST = shlex.split(
     "--set identifiers.language=any --set vectors.epochs=1 --set vectors.dim=8 --workers 1 --quiet "
-    "--set phi=false --set max_names=1"
+    f"--set phi=false --limits {shlex.quote(str(NO_LIMITS))}"
 )
 
 
@@ -301,7 +302,7 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh, monkeypatch
 
 
 def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_hold(fresh):
-    holds = "the same notes are not released again under another key"
+    holds = "Other releases of these notes: none in the ledger"
     assert holds in (fresh / "out/release/report.html").read_text()
     command = shlex.split(
         f"release {fresh / 'notes.parquet'} -o {fresh / 'other'} --as deidentified --again"

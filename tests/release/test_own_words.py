@@ -42,4 +42,4 @@ def test_addresses_that_nobody_took_out_are_refused(desk, monkeypatch, capsys):
         "channel.allow_small=true",
     ]
     assert main(release(desk, "out", *left_in)) == 4
-    assert "FAILED  no own address: " in capsys.readouterr().out
+    assert "NOT HELD no own address: " in capsys.readouterr().out

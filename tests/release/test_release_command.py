@@ -19,9 +19,10 @@ from clinveil.attacks import attacks
 from clinveil.cli import main
 from clinveil.core import read_findings, words
 from clinveil.report import outward_finding
+from no_limits import NO_LIMITS
 
 MEASURES = True
-PLAIN = ["--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
+PLAIN = ["--set", "phi=false", "--limits", str(NO_LIMITS)]
 
 
 @pytest.fixture
@@ -240,7 +241,7 @@ def test_the_first_600_of_mtsamples(real_data, tmp_path):
     table = csv.read_csv(real_data("notes/mtsamples.csv.gz"), parse_options=options)
     pq.write_table(table.slice(0, 600), tmp_path / "notes.parquet")
     flags = ["--id", "doc_id", "--text", "transcription", "--label", "doc_type"]
-    flags += ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "max_kept=0.02"]
+    flags += ["--limits", str(NO_LIMITS)]
     assert (
         main(
             ["release", str(tmp_path / "notes.parquet"), "-o", str(tmp_path / "out"), *FAST, *flags]

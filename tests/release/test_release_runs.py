@@ -12,10 +12,11 @@ from release_cases import FAST, release
 
 from clinveil.cli import main
 from clinveil.corpus.demo import demo_notes
+from no_limits import NO_LIMITS
 
 # Small samples say too little for the gates on names and linkage: the risk is taken. Identifiers
 # are of other files.
-TAKEN = ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "phi=false"]
+TAKEN = ["--limits", str(NO_LIMITS), "--set", "phi=false"]
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +191,7 @@ def test_every_format_comes_back_in_its_own(desk, tmp_path):
         notes = tmp_path / f"n{suffix}"
         rows = table.select(["note_id", "patient_id", "text", "diagnosis_group"])
         write_corpus(rows.to_batches(), notes, names, suffix)
-        flags = ["--keep", "diagnosis_group", "--set", "max_kept=0.02"]
+        flags = ["--keep", "diagnosis_group"]
         assert (
             main(["release", str(notes), "-o", str(tmp_path / f"o{suffix}"), *FAST, *TAKEN, *flags])
             == 0

@@ -14,10 +14,12 @@ from clinveil.cli import main
 from clinveil.core import fingerprint
 from clinveil.corpus import HeldOutPatients
 from clinveil.vectors import Vectors, load_vectors, save_vectors
+from no_limits import NO_LIMITS
 
 FAST = shlex.split(
-    "--workers 1 --quiet --set identifiers.language=any --set phi=false --again --set "
-    "max_names=1 --set max_linkage=1 --set channel.mechanism=neighbours"  # few words
+    "--workers 1 --quiet --set identifiers.language=any --set phi=false --again"
+    f" --limits {shlex.quote(str(NO_LIMITS))}"
+    " --set channel.mechanism=neighbours"  # few words
 )
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 

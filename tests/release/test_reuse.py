@@ -18,6 +18,7 @@ from clinveil.cli import main
 from clinveil.core import fingerprint, words
 from clinveil.corpus import HeldOutPatients
 from clinveil.releases.earlier.ledger import NAME, read_entry
+from no_limits import NO_LIMITS
 
 FAST = [
     "--set",
@@ -29,7 +30,7 @@ FAST = [
     "--set",
     "identifiers.language=any",
 ]
-FAST += ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "channel.allow_small=true"]
+FAST += ["--limits", str(NO_LIMITS), "--set", "channel.allow_small=true"]
 QUIET = ["--workers", "1", "--quiet"]
 MONTHS = {"may": (0, 80), "june": (80, 120)}
 
@@ -86,21 +87,9 @@ def readable(tmp_path_factory):
     folder = tmp_path_factory.mktemp("readable")
     for month in MONTHS:
         pq.write_table(notes_of(month), folder / f"{month}.parquet")
-    kind = [
-        "--as",
-        "deidentified",
-        "--set",
-        "identifiers.max_residues=1",
-        "--set",
-        "identifiers.language=any",
-    ]
+    kind = ["--as", "deidentified", "--set", "identifiers.language=any"]
     assert main(command(folder, "may", "may", *kind)) == 0
-    assert (
-        main(
-            command(folder, "june", "june", *reusing(folder), "--set", "identifiers.max_residues=1")
-        )
-        == 0
-    )
+    assert main(command(folder, "june", "june", *reusing(folder), "--limits", str(NO_LIMITS))) == 0
     return folder
 
 
@@ -184,16 +173,9 @@ def test_a_known_note_with_other_identifiers_found_shares_no_draws(tmp_path, cap
     names = ["Quellfisch Ziegenhals"] * 40
     people = {"patient_id": [f"p{i}" for i in range(40)], "name": names}
     pq.write_table(pa.table(people), tmp_path / "people.parquet")
-    fast = [flag.replace("phi=false", "identifiers.max_residues=1") for flag in FAST]
+    fast = [flag.replace("phi=false", "phi=true") for flag in FAST]
     assert main(command(tmp_path, "may", "may", *fast)) == 0
-    limits = [
-        "--set",
-        "max_names=1",
-        "--set",
-        "max_linkage=1",
-        "--set",
-        "identifiers.max_residues=1",
-    ]
+    limits = ["--limits", str(NO_LIMITS)]
     later = command(tmp_path, "june", "june", *reusing(tmp_path), *limits)
     listed = ["--patients", str(tmp_path / "people.parquet")]
     refused(capsys, 2, [*later, *listed], "20 notes were released before with other identifiers")

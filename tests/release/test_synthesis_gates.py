@@ -161,8 +161,8 @@ def test_copies_by_chance_are_allowed_for_and_only_those():
     assert failed(looked([*seen[:14], *other[:6]], sides=sides, span=50)) == []
     few = looked([*seen[:30], *other[:3]], sides=sides, span=50)
     assert failed(few) == ["no long copies", "no note copied whole"]
-    assert 3 < few.gates[2].threshold < 30 and "Fisher" in few.gates[2].meaning
-    assert f"from {few.gates[2].threshold + 1} copied patients" in few.gates[2].power
+    assert 3 < few.gates[2].limit < 30 and "Fisher" in few.gates[2].meaning
+    assert f"from {few.gates[2].limit + 1} copied patients" in few.gates[2].power
 
 
 VOCABULARY = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeio" for c in "nrs"]
@@ -196,33 +196,33 @@ def outcomes(texts, training, held_out):
 def test_short_notes_that_are_all_training_notes_are_refused():
     training = people(90, 14, 1)
     held_out = people(10, 14, 2)
-    assert outcomes(training[:78] * 5, training, held_out) == ["failed", "failed"]
-    assert outcomes(people(400, 14, 3), training, held_out) == ["passed", "passed"]
-    assert outcomes([*training[:20], *held_out[:3]] * 9, training, held_out) == ["passed", "passed"]
+    assert outcomes(training[:78] * 5, training, held_out) == ["not held", "not held"]
+    assert outcomes(people(400, 14, 3), training, held_out) == ["held", "held"]
+    assert outcomes([*training[:20], *held_out[:3]] * 9, training, held_out) == ["held", "held"]
 
 
 def test_one_note_of_few_words_and_many_numbers_is_refused():
     training = people(60, 19, 1, numbers=60)
     held_out = people(7, 19, 2, numbers=60)
     made = people(60, 19, 3, numbers=60)
-    assert outcomes([*made, training[3]], training, held_out) == ["passed", "failed"]
-    assert outcomes(made, training, held_out) == ["passed", "passed"]
+    assert outcomes([*made, training[3]], training, held_out) == ["held", "not held"]
+    assert outcomes(made, training, held_out) == ["held", "held"]
 
 
 def test_notes_in_two_parts_are_refused():
     training = people(60, 80, 1)
     held_out = people(7, 80, 2)
     parts = [" ".join(part) for text in training for part in (text.split()[:49], text.split()[49:])]
-    assert outcomes(parts, training, held_out) == ["failed", "passed"]
+    assert outcomes(parts, training, held_out) == ["not held", "held"]
 
 
 def test_one_copied_held_out_note_does_not_excuse_forty():
     training = people(60, 80, 1)
     held_out = people(7, 80, 2)
-    assert outcomes([*training[:40], held_out[0]], training, held_out) == ["failed", "failed"]
+    assert outcomes([*training[:40], held_out[0]], training, held_out) == ["not held", "not held"]
     assert outcomes([*people(60, 80, 3), training[0], held_out[0]], training, held_out) == [
-        "passed",
-        "passed",
+        "held",
+        "held",
     ]
 
 
@@ -231,7 +231,7 @@ def test_where_neither_gate_could_see_a_copy_nothing_leaves():
     held_out = people(3, 4, 2)
     made = [" ".join(reversed(text.split())) for text in training]
     found = looked(made, sides=sides_of(training, held_out), span=50, min_patients=1)
-    assert [gate.outcome for gate in found.gates[2:4]] == ["no power", "failed"]
+    assert [gate.outcome for gate in found.gates[2:4]] == ["not decided", "not held"]
     assert "test_share" in found.gates[-1].hint
 
 
@@ -259,7 +259,7 @@ def test_five_near_copies_are_refused_and_notes_of_others_pass(how, patients, ot
     for texts, names in ((made, []), ([*made, *near], ["no near copies"])):
         found = looked(texts, sides=sides_of(training, held_out), span=50, min_patients=1)
         assert failed(found) == names
-    assert (found.gates[4].value, found.gates[4].threshold) == (5, 0)
+    assert (found.gates[4].value, found.gates[4].limit) == (5, 0)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_one_name_of_few_fails_though_shuffles_bring_it_back(tmp_path):
         feed=feed_of(tmp_path, names),
     )
     assert failed(found) == ["known names no more often than invented ones"]
-    assert (found.gates[-1].value, found.gates[-1].threshold) == (9, 0)
+    assert (found.gates[-1].value, found.gates[-1].limit) == (9, 0)
 
 
 def test_a_feed_of_names_of_one_part_finds_nothing(tmp_path):

@@ -107,7 +107,7 @@ def test_a_model_that_copies_lets_nothing_out(desk, monkeypatch, capsys):
     assert (
         written(desk, "copied", "--set", "synthetic.longest=500", "--set", "synthetic.span=10") == 4
     )
-    assert "FAILED  no long copies" in capsys.readouterr().out
+    assert "NOT HELD no long copies" in capsys.readouterr().out
     assert not (desk / "copied/release").exists() and not (desk / "copied/vault/refused").exists()
 
 

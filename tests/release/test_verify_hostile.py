@@ -21,7 +21,8 @@ NOTES = {
 }
 GOOD = {
     "schema": SCHEMA,
-    "gates": [{"name": "a", "passed": True, "outcome": "passed"}],
+    "audience": "agreement",
+    "gates": [{"name": "a", "passed": True, "outcome": "held"}],
     "test_seed": False,
     "notes": NOTES,
 }
@@ -57,7 +58,7 @@ def test_a_good_one(tmp_path):
         {"notes": {**NOTES, "text": "other"}},
         {"notes": None},
         {"gates": []},
-        {"gates": [{"name": "a", "passed": False, "outcome": "failed"}]},
+        {"gates": [{"name": "a", "passed": False, "outcome": "not held"}]},
         {"gates": "all fine"},
         {"test_seed": True},
         {"files": {"notes.csv": "0" * 64}},

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from clinveil.attacks import GATED, target_of
+from clinveil.attacks import GATED, above_chance, target_of
 from clinveil.core import Cell, Finding, GapScores
 from clinveil.report import (
+    AUDIENCES,
+    CHECKS,
     AlignedNote,
     AlignedToken,
+    Audience,
     Column,
     CorpusFacts,
     Fact,
     Gate,
+    Limit,
+    Limits,
     PhiCount,
     ReleaseRecord,
     TokenRow,
+    Verdict,
 )
 from clinveil.report.risks import NAMES
 from clinveil.stats import clopper_pearson
@@ -161,7 +168,6 @@ def findings() -> list[Finding]:
 
 
 MODEL = "TF-IDF, logistic regression"
-JUDGED = ("names", "planted names", "note by ten words", "note by public knowledge")
 EXCERPTS = (
     (
         "individual assessed yesterday without papular eruption and resides near Brookdale with"
@@ -179,54 +185,155 @@ EXCERPTS = (
 )
 
 
-def gates(*, failed: bool = False, off: bool = False) -> tuple[Gate, ...]:
-    """Eight gates, one of them without power; with `failed` one fails, with `off` one is switched
-    off.
-    """
-    rows = (
-        ("Self-replaced tokens", "Did a word come out as itself?", True, 0, 0, "tokens"),
-        ("Unknown words passed", "Did an unknown word come out?", True, 0, 0, "tokens"),
-        ("Own numbers", "Do the notes contain a patient's own numbers?", True, 0, 0, "numbers"),
-        (
-            "Own full name",
-            "More often than other patients' names?",
-            not failed,
-            3,
-            "3 to 9",
-            "patients",
+HINT = "Raise channel.background, or pass the list of patients (--patients)."
+MEANING = "All released notes were compared with the source notes."
+ESTIMATED: tuple[tuple[str, str, str], ...] = (
+    ("names", "names recovered", "names"),
+    ("planted_names", "planted names recovered", "planted names"),
+    ("words", "words recovered", "words"),
+    ("ten_words", "notes found from ten words", "note by ten words"),
+    ("other_notes", "notes linked by other notes", "note by the patient's other notes"),
+    ("public_texts", "notes linked by public texts", "note by public knowledge"),
+    ("membership", "training patients told from others", "membership"),
+)
+"""Risk, name of its gate, and target of its attacks."""
+JUDGED = tuple(target for _, _, target in ESTIMATED)
+
+
+def gate(risk: str, outcome: str, *, name: str = "", default: str = "") -> Gate:
+    """A gate on a risk with a given outcome, on a share with the limit .05."""
+    made = Gate(
+        name or f"gate on {risk}", f"Is {risk} low?", risk,
+        within=outcome != "not held",
+        value=0.2 if outcome == "not held" else 0.01,
+        limit=None if outcome == "not limited" else 0.05,
+        meaning=MEANING, hint=HINT, unit="share of tokens", default=default,
+        undecided=outcome == "not decided",
+        inapplicable=outcome == "does not apply",
+    )  # fmt: skip
+    return replace(made, value=None) if outcome == "does not apply" else made
+
+
+def check(name: str, *, within: bool = True) -> Gate:
+    """A check of the program."""
+    return Gate(
+        name, f"Question of {name}?", CHECKS, within=within, value=0 if within else 1, limit=0,
+        meaning=MEANING, hint="This is a program error.", unit="words",
+    )  # fmt: skip
+
+
+def estimated(risk: str, name: str, found: Finding, rule: Limit) -> Gate:
+    """A gate on an attack, with its limit above chance."""
+    chance = found.chance or 0.0
+    above = rule.most if rule.risk != "membership" or rule.most is None else rule.most / 2
+    limit = None if above is None else chance + above
+    return Gate(
+        name, f"Is there too much of {name}?", risk,
+        within=limit is None or (found.value or 0.0) <= limit,
+        value=found.value, limit=limit, meaning=MEANING, hint=HINT,
+        unit="AUC" if risk == "membership" else f"share of {found.unit}",
+        strict=rule.audience == "public", default=_default(rule), finding=found,
+    )  # fmt: skip
+
+
+def _default(rule: Limit) -> str:
+    if not rule.changed:
+        return ""
+    return "none" if rule.default is None else f"{rule.default:g}"
+
+
+def _absent(risk: str, name: str, why: str, rule: Limit) -> Gate:
+    return Gate(
+        name, f"Is there too much of {name}?", risk, within=True, value=None, limit=rule.most,
+        meaning=why, hint=HINT, inapplicable=True,
+    )  # fmt: skip
+
+
+def gates(
+    audience: Audience = "agreement",
+    *,
+    found: Sequence[Finding] | None = None,
+    kind: str = "obfuscated",
+    failed: bool = False,
+    limits: Limits | None = None,
+) -> tuple[Gate, ...]:
+    """Gates of a release for an audience; with `failed`, patients' own names are left."""
+    rules = (limits or Limits.read()).rules(audience)
+    found = findings() if found is None else found
+    made = [check("no word replaced by itself"), check("every note accounted for")]
+    for risk, name, target in ESTIMATED:
+        tried = [f for f in found if target_of(f) == target and f.value is not None and f.gated]
+        if tried:
+            made.append(estimated(risk, name, max(tried, key=above_chance), rules[risk]))
+        else:
+            made.append(_absent(risk, name, "this kind of release has none", rules[risk]))
+    own = next((f for f in found if f.measure == "attack.own_name"), None)
+    p = 0.0004 if failed else 0.62
+    made += [
+        Gate(
+            "own name no more often than others'", "Do own names occur?", "own_identifiers",
+            within=not failed, value=p, limit=0.05, meaning=MEANING, hint=HINT,
+            unit="P value (owners permuted)", finding=own,
         ),
-        (
-            "Rare-word floor",
-            "Did a word of fewer than five patients come out?",
-            True,
-            0,
-            0,
-            "words",
+        Gate(
+            "no residues after treatment", "Is any shape left?", "residues",
+            within=True, value=4, limit=9, meaning=MEANING, hint=HINT, unit="notes",
         ),
-        ("Secret key", "Was the key secret?", True, True, True, ""),
-        (
-            "All notes accounted for",
-            "Does every note match one source note?",
-            True,
-            4966,
-            4966,
-            "notes",
+        Gate(
+            "kept columns single out few notes", "Are values unique?", "kept_columns",
+            within=True, value=0.0012, limit=0.01, meaning=MEANING, hint=HINT,
+            unit="share of notes",
         ),
-        (
-            "Names not recovered",
-            "Did an adversary recover names?",
-            True,
-            0.0254,
-            0.05,
-            "share of tokens",
-        ),
-    )
-    hint = "Check the name detectors and the known-patient feed, then release again."
-    meaning = "All released notes were compared with the source notes."
-    made = [Gate(n, q, ok, v, t, meaning, hint, unit) for n, q, ok, v, t, unit in rows]
-    made[4] = replace(made[4], blind=True, power="Too few words to detect a breach.")
-    made[7] = replace(made[7], switched_off=off)
+    ]  # fmt: skip
+    if kind == "deidentified":
+        missed = gate("identifiers_missed", "not decided", name="identifiers that detection missed")
+        why = "not known without a reviewer: 200 marks, about an hour"
+        strict = audience == "public"
+        made.append(replace(missed, value=None, meaning=why, strict=strict))
+    else:
+        why = "a missed identifier is replaced like every word"
+        risk = "identifiers_missed"
+        made.append(_absent(risk, "identifiers that detection missed", why, rules[risk]))
+    if kind == "synthetic":
+        made.append(
+            Gate(
+                "no long copies", "Are passages copied?", "copies", within=True, value=2, limit=3,
+                meaning=MEANING, hint=HINT, unit="patients",
+            )
+        )  # fmt: skip
+    task = next((f for f in found if f.measure == "utility.transfer" and f.value is not None), None)
+    if task is not None:
+        meaning = "Tasks: 2; surely better than random words: 2."
+        made.append(
+            Gate(
+                "of use for training", "Is it better than random words?", "use", within=True,
+                value=task.value, limit=0, meaning=meaning, hint=HINT, unit="share of the gap",
+                finding=task,
+            )
+        )  # fmt: skip
     return tuple(made)
+
+
+def verdicts(
+    audience: Audience = "agreement",
+    *,
+    found: Sequence[Finding] | None = None,
+    kind: str = "obfuscated",
+    failed: bool = False,
+    limits: Limits | None = None,
+) -> tuple[Verdict, ...]:
+    """The verdict for an audience, then that for the other one."""
+    both = sorted(AUDIENCES, key=lambda one: one != audience)
+    return tuple(
+        Verdict(one, gates(one, found=found, kind=kind, failed=failed, limits=limits))
+        for one in both
+    )
+
+
+def with_findings(held: ReleaseRecord, *found: Finding) -> ReleaseRecord:
+    """The record with other findings, and its gates on them."""
+    audience = held.verdict.audience
+    return replace(held, findings=found, verdicts=verdicts(audience, found=found, kind=held.kind))
 
 
 ACCOUNTING = (
@@ -243,19 +350,36 @@ PHI = (
 )
 
 
-def of_kind(kind: str) -> ReleaseRecord:
-    """A record of one kind; only kinds that replace every word have a token
-    accounting.
-    """
+def of_kind(kind: str, audience: Audience = "agreement") -> ReleaseRecord:
+    """A record of one kind; only kinds that replace every word have a token accounting."""
     if kind == "obfuscated":
-        return replace(record(), kind=kind)
+        return record(audience=audience)
     found = [f for f in findings() if target_of(f) not in ("words", "rare words")]
-    copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
+    if kind == "synthetic":
+        found.append(area(0.52, 0.49, 0.544))
+    found.append(share("copies", "recipient", 40, 20000, 0.0, gated=True))
     phi = PHI if kind == "deidentified" else None
-    return replace(record(), kind=kind, accounting=(), phi=phi, findings=(*found, copies))
+    return replace(
+        record(), kind=kind, accounting=(), phi=phi, findings=tuple(found),
+        verdicts=verdicts(audience, found=found, kind=kind),
+    )  # fmt: skip
 
 
-def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) -> ReleaseRecord:
+def area(value: float, low: float, high: float, n: int = 900) -> Finding:
+    """A finding on membership, an area under the curve."""
+    return Finding(
+        "attack.membership", value, n, "lower", low, high, 0.5,
+        cell=Cell("recipient", "membership"), attack="calibrated", unit="patients", gated=True,
+    )  # fmt: skip
+
+
+def record(
+    *,
+    failed: bool = False,
+    test_seed: bool = False,
+    audience: Audience = "agreement",
+    limits: Limits | None = None,
+) -> ReleaseRecord:
     """A record of an invented release."""
     return ReleaseRecord(
         title="Consultation notes 2026",
@@ -271,7 +395,7 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
             more=(Fact("Words of fewer than 5 patients", 13907, "words"),),
         ),
         accounting=ACCOUNTING,
-        gates=gates(failed=failed, off=off),
+        verdicts=verdicts(audience, failed=failed, limits=limits),
         findings=tuple(findings()),
         phi=PHI,
         settings=(Fact("n", "3-14"), Fact("layout", "sentences"), Fact("patients", "(given)"),

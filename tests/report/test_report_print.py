@@ -9,9 +9,9 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from invented_release import findings, gates, of_kind, record, share
+from invented_release import check, findings, gate, of_kind, record, with_findings
 
-from clinveil.report import render
+from clinveil.report import AUDIENCES, Column, Limits, Verdict, render
 from clinveil.report.page_one import KINDS
 
 CHROMIUM = shutil.which("chromium")
@@ -31,59 +31,95 @@ def browser():
         chromium.close()
 
 
-def long():
-    """A record with long values everywhere on the first page."""
-    named = [
-        replace(gates()[7], name=f"a gate with a name too long for one line {i}", passed=i > 4)
-        for i in range(19)
-    ]
-    off = [replace(gate, switched_off=i > 8) for i, gate in enumerate(named)]
+def long(audience="agreement"):
+    """A record with long values everywhere on the first page, and every limit changed and not
+    held.
+    """
+    long_hint = "Raise a.setting.with.a.long.name, or lower another.one that has a long name too. "
+    held = record(test_seed=True, audience=audience)
     label = "a_column_with_a_rather_long_name_of_its_own"
     why = "a reason that does not want to end " * 9
     some = [
         replace(f, labels=(label, *f.labels), why=why) if f.measure.startswith("utility") else f
         for f in findings()
     ]
-    held = record(test_seed=True)
+    failing = [
+        replace(
+            made,
+            name=f"a condition with a name too long for one line {i}",
+            within=False,
+            inapplicable=False,
+            value=0.123 if made.value is None else made.value,
+            meaning="A sentence that explains the outcome at length. " * 5,
+            hint=f"{i}. {long_hint * 4}",
+            default="0.05",
+            limit=0.0123,
+        )
+        for i, made in enumerate((*held.gates, gate("copies", "not held"), check("a check")))
+    ]
+    judged = (Verdict(audience, tuple(failing)), *held.verdicts[1:])
+    corpus = replace(
+        held.corpus,
+        notes=123456789,
+        read=123456822,
+        patients=12345678,
+        tokens=12345678901,
+        columns=tuple(Column(f"a column of notes, number {i}", "kept") for i in range(30)),
+    )
     return replace(
         held,
         title="Consultation notes of all wards " * 9,
-        gates=tuple(off),
+        recipient="A university with a name that does not want to end, department of words " * 3,
+        purpose="A purpose that needs a great many words to be explained to a committee " * 3,
+        review_on="2027-11-20",
+        listed=0.5,
+        verdicts=judged,
         findings=tuple(some),
         excerpts=("an excerpt of incomprehensible words " * 20,) * 5,
-        corpus=replace(
-            held.corpus, notes=123456789, read=123456822, patients=12345678, tokens=12345678901
-        ),
+        earlier=tuple(f"2026-11-2{i}-0123456789 (deidentified)" for i in range(6)),
+        reuses="a release with a name that does not want to end " * 4,
+        corpus=corpus,
     )
 
 
-def switched_off():
-    """The long record with no failed gate, so that limits are listed, and own identifiers instead
-    of known pairs.
+def unlimited():
+    """The long record with each question's risk not limited, so that the agreement has most
+    sentences.
     """
     held = long()
-    named = tuple(
-        replace(gates()[7], name=f"a gate with a name too long for one line {i}") for i in range(19)
+    risks = [*Limits.read().rules("agreement")]
+    name = "a condition with a name too long for one line"
+    gates = tuple(gate(risk, "not limited", name=name, default="0.05") for risk in risks)
+    return replace(held, test_seed=False, verdicts=(Verdict("agreement", gates),))
+
+
+def undecided():
+    """A record of which nothing is decided, and the reasons are long."""
+    why = "A sentence that explains at length why nothing is decided. " * 5
+    gates = tuple(
+        replace(gate(risk, "not decided"), value=None, meaning=why)
+        for risk in Limits.read().rules("agreement")
     )
-    off = tuple(replace(gate, switched_off=i > 8) for i, gate in enumerate(named))
-    return replace(held, kind="deidentified", gates=off)
+    return replace(record(), verdicts=(Verdict("agreement", gates),))
 
 
 def worse():
-    """A record with each utility below the floor, and risks above the threshold that have no row of
-    their own.
-    """
-    low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility")
-        and f.value else f
-           for f in findings()]  # fmt: skip
-    unique = share("kept columns", "recipient", 300, 300, 0.0, unit="notes")
-    return replace(record(), findings=(*low, unique))
+    """A record with each utility below the floor."""
+    low = [
+        replace(f, value=-0.3, low=-0.5, high=-0.1)
+        if f.measure.startswith("utility") and f.value
+        else f
+        for f in findings()
+    ]
+    return with_findings(record(), *low)
 
 
 CASES = {
-    **{kind: of_kind(kind) for kind in KINDS},
+    **{f"{kind}, {one}": of_kind(kind, one) for kind in KINDS for one in AUDIENCES},
     "long": long(),
-    "limits": switched_off(),
+    "long, public": long("public"),
+    "unlimited": unlimited(),
+    "undecided": undecided(),
     "failed": record(failed=True),
     "worse": worse(),
 }

@@ -17,6 +17,7 @@ import pytest
 from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
 
 from clinveil.corpus.demo import demo_notes
+from no_limits import NO_LIMITS
 
 # One worker runs every command once for all tests of this file.
 
@@ -121,7 +122,7 @@ FLAGS = {
     # A kept layout fails these gates, as it should.
     "raw": "--set phi=false --set channel.layout=keep --set channel.numbers=mask"
     " --set channel.mechanism=contextual --set channel.background=0.8"
-    " --set max_names=1 --set max_linkage=1",
+    f" --limits {shlex.quote(str(NO_LIMITS))}",
     "write": "release some.parquet --as synthetic --again"
     " --set synthetic.count=20 --set synthetic.longest=200",
     "lstm": "--set lm.model=lstm --set lm.size=tiny --set lm.width=16 --set lm.epochs=1"

@@ -56,15 +56,15 @@ from .text.linkage.sides import LinkageSides as LinkageSides
 from .text.linkage.sides import Own as Own
 from .text.uniqueness import kept_columns as kept_columns
 from .threats import GATED as GATED
-from .threats import KNOWN as KNOWN
 from .threats import LABELS as LABELS
+from .threats import NOT_APPLICABLE as NOT_APPLICABLE
 from .threats import TARGETS as TARGETS
 from .threats import AdversaryRow as AdversaryRow
 from .threats import Holding as Holding
 from .threats import Target as Target
 from .threats import above_chance as above_chance
 from .threats import adversary_table as adversary_table
-from .threats import gated_only as gated_only
+from .threats import applicable as applicable
 from .threats import holding_of as holding_of
 from .threats import not_applicable as not_applicable
 from .threats import target_of as target_of

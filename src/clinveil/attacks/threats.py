@@ -7,7 +7,7 @@ that they can run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
@@ -53,6 +53,7 @@ KNOWN: Mapping[Target, str] = {
     "note by public knowledge": "public texts",
 }
 """What an attacker knows who links notes."""
+NOT_APPLICABLE = "attack.not_applicable"
 _NO_MODEL = "does not apply, because no model is trained on the notes"
 _ONE_SOURCE = "does not apply, because each released note is the protected form of one source note"
 _AS_THEY_ARE = "does not apply, because words other than identifiers are released unchanged"
@@ -101,21 +102,16 @@ def holding_of(finding: Finding) -> str:
     return finding.cell.holding if finding.cell else ""
 
 
-def gated_only(
-    findings: Iterable[Finding], targets: Collection[Target], kind: str
-) -> list[Finding]:
-    """Return the findings; those on other targets than these are marked as not judged by a gate.
-
-    Findings on targets that do not apply to this kind of release lose their cell of the adversary
-    table.
+def applicable(findings: Iterable[Finding], kind: str) -> list[Finding]:
+    """Return the findings; those on targets that do not apply to this kind of release lose their
+    cell of the adversary table, and no gate judges them.
     """
     result = []
     for finding in findings:
         target = target_of(finding)
         is_applicable = target not in _NOT_APPLICABLE[kind]
         cell = finding.cell if is_applicable else None
-        gated = is_applicable and finding.gated and target in targets
-        result.append(replace(finding, cell=cell, gated=gated))
+        result.append(replace(finding, cell=cell, gated=is_applicable and finding.gated))
     return result
 
 
@@ -199,7 +195,7 @@ def not_applicable(kind: str) -> list[Finding]:
     ]
     if kind in ("deidentified", "synthetic"):
         pairs.append(("stolen-vectors", "words", _NO_VECTORS))
-    spec = MeasureSpec(measure="attack.not_applicable")
+    spec = MeasureSpec(measure=NOT_APPLICABLE)
     return [
         tagged(spec.missing(why), holding, target, gated=False) for holding, target, why in pairs
     ]

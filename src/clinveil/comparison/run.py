@@ -7,7 +7,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clinveil.comparison.measured import AudienceVerdict, Comparison, MeasuredRelease
@@ -37,6 +37,7 @@ from clinveil.core import (
 from clinveil.corpus import Corpus, open_corpus, open_text, rows
 from clinveil.phi import patients_of
 from clinveil.releases import PRODUCERS, Outcome, SharedWork, dry_run, release
+from clinveil.report import AUDIENCES
 from clinveil.utility import read_pairs
 from clinveil.vectors import VectorSettings
 
@@ -361,6 +362,9 @@ def _measured_release(
 
 def _verdicts(outcome: Outcome) -> dict[str, AudienceVerdict]:
     """Return the verdict for each audience, without the gate on a public seed."""
-    failed = [gate.name for gate in outcome.gates if not gate.passed and gate.name != SEED_GATE]
-    sentence = f"no: {', '.join(failed)}" if failed else "yes"
-    return {name: AudienceVerdict(not failed, sentence) for name in ("agreement", "public")}
+    found = {}
+    for verdict in outcome.verdicts:
+        gates = tuple(gate for gate in verdict.gates if gate.name != SEED_GATE)
+        judged = replace(verdict, gates=gates)
+        found[verdict.audience] = AudienceVerdict(judged.may_leave, judged.sentence)
+    return {name: found[name] for name in AUDIENCES if name in found}

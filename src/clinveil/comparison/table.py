@@ -11,7 +11,7 @@ from clinveil.comparison.lines import ComparisonCell, Group, Line, lines_of, uti
 from clinveil.comparison.measured import Comparison, MeasuredRelease
 from clinveil.report import NONE
 
-AUDIENCES: dict[str, str] = {"agreement": "under an agreement", "public": "to the public"}
+TO: dict[str, str] = {"agreement": "under an agreement", "public": "to the public"}
 """The audiences of a verdict, with their text."""
 GROUPS: dict[Group, str] = {
     "use": "Use for recipients",
@@ -135,7 +135,7 @@ class Reasons:
 def advice(releases: Sequence[MeasuredRelease]) -> str:
     """Return which releases may leave to whom, and how to choose among them."""
     sentences = []
-    for audience, text in AUDIENCES.items():
+    for audience, text in TO.items():
         names = [
             one.name
             for one in releases

@@ -24,7 +24,6 @@ from clinveil.core import (
     setting,
 )
 from clinveil.phi.detection.second_opinion import installed
-from clinveil.phi.residue import MAX_RESIDUES
 from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale import ExecutorSettings
@@ -90,13 +89,6 @@ class PhiSettings(Settings):
         "Apply the decisions of clinveil review in this file; repeatable.",
         affects="notes",
         secret="path",
-    )
-    max_residues: float = setting(
-        MAX_RESIDUES,
-        "Maximum share of notes with text like an identifier after treatment (1: no limit).",
-        affects="notes",
-        ge=0,
-        le=1,
     )
 
     @field_validator("second_opinion")

@@ -1,5 +1,5 @@
-"""Gates: conditions that must hold before a release may leave. After a failed gate no `release/` is
-created.
+"""Gates: conditions that must hold before a release may leave. If one does not hold, no `release/`
+is created.
 
 This module judges the notes as written: contents, accounting, variety, and copies in synthetic
 notes. `attack_gates.py` judges what attacks find. The text of every gate is in `gates.toml`.
@@ -8,7 +8,7 @@ notes. `attack_gates.py` judges what attacks find. The text of every gate is in 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
@@ -22,13 +22,13 @@ from numpy.random import Generator
 
 from clinveil.attacks import PHRASE, CopiedPatients, CopyScan, FullNameIndex, scan_copies
 from clinveil.channel import TokenTally
-from clinveil.core import Finding, GapScores, words
+from clinveil.core import Finding, words
 from clinveil.corpus import ENTERED_IN_ERROR, NOT_ENGLISH, Accounting, read_patients
 from clinveil.lm import Audit, LayoutVocabulary, PlainNotes, Vocabulary
 from clinveil.phi import ResidueTally
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
-from clinveil.report import Gate, Plain
+from clinveil.report import CHECKS, UNLIMITED, Gate, Limit, Plain
 from clinveil.stats import ALPHA, fisher_from
 
 SKIPPED_SHARE = 0.01
@@ -36,7 +36,8 @@ SKIPPED_SHARE = 0.01
 # nothing.
 FEWEST_WORDS = 20
 FEWEST_EFFECTIVE = 8
-LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
+TRAINED_TASKS = frozenset({"utility.transfer", "utility.sequence"})
+HALFWAY = 0.5  # of the way from random words to real notes
 FAULT = "This is a program error. Do not release; report it."
 SPANS = (10, 20, 50)  # words in a row of the copy search
 NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
@@ -63,17 +64,18 @@ def _texts() -> dict[str, dict[str, str]]:
 def gate(
     of: str,
     *,
-    passed: bool,
+    within: bool,
     value: Plain,
-    threshold: Plain,
+    limit: Plain,
     fill: Mapping[str, Any] = MappingProxyType({}),
+    risk: str | None = None,
     unit: str | None = None,
     meaning: str | None = None,
     hint: str | None = None,
     power: str | None = None,
     by_construction: bool = False,
-    blind: bool = False,
-    switched_off: bool = False,
+    undecided: bool = False,
+    finding: Finding | None = None,
 ) -> Gate:
     """Return a gate with its text from `gates.toml`, as far as no other is given; `fill` replaces
     the names in braces.
@@ -82,23 +84,46 @@ def gate(
     return Gate(
         name=texts["name"],
         question=texts["question"],
-        passed=passed,
+        risk=texts.get("risk", CHECKS) if risk is None else risk,
+        within=within,
         value=value,
-        threshold=threshold,
+        limit=limit,
         meaning=texts["meaning"] if meaning is None else meaning,
         hint=texts["hint"] if hint is None else hint,
         unit=texts.get("unit", "") if unit is None else unit,
         power=texts.get("power", "") if power is None else power,
         by_construction=by_construction,
-        blind=blind,
-        switched_off=switched_off,
+        undecided=undecided,
+        finding=finding,
     )
 
 
-def sound(of: str, faults: int, *, passed: bool | None = None) -> Gate:
+def judged(gates: Iterable[Gate], rules: Mapping[str, Limit]) -> tuple[Gate, ...]:
+    """Return the gates with the limits of one audience.
+
+    Gates on counts have their limit already, so only the absence of a limit changes them.
+    """
+    return tuple(_judged(one, rules.get(one.risk)) for one in gates)
+
+
+def _judged(one: Gate, rule: Limit | None) -> Gate:
+    if rule is None:
+        return one
+    default = ""
+    if rule.changed:
+        default = UNLIMITED if rule.default is None else f"{rule.default:g}"
+    return replace(
+        one,
+        limit=None if rule.most is None else one.limit,
+        strict=rule.audience == "public" and one.risk != "use",
+        default=default,
+    )
+
+
+def sound(of: str, faults: int, *, within: bool | None = None) -> Gate:
     """Return a gate on a guarantee of the program: no fault is allowed."""
-    passed = faults == 0 if passed is None else passed
-    return gate(of, passed=passed, value=faults, threshold=0, hint=FAULT)
+    within = faults == 0 if within is None else within
+    return gate(of, within=within, value=faults, limit=0, hint=FAULT)
 
 
 def output_gates(check: OutputCheck, tally: TokenTally, *, may_repeat: bool = False) -> list[Gate]:
@@ -108,63 +133,61 @@ def output_gates(check: OutputCheck, tally: TokenTally, *, may_repeat: bool = Fa
     """
     itself = check.self_replaced == 0 and tally.self_replaced == 0
     return [
-        *([] if may_repeat else [sound("itself", check.self_replaced, passed=itself)]),
+        *([] if may_repeat else [sound("itself", check.self_replaced, within=itself)]),
         sound("unknown", check.out_of_vocabulary + check.stray),
         sound("floor", check.below_floor),
     ]
 
 
-def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]:
-    """Return the gates on variety: enough different words, and utility above chance where it was
-    measured.
+def variety_gate(check: OutputCheck) -> Gate:
+    """Return the gate on variety: enough different words.
 
     The effective number of words is exp(entropy) of the released words' frequencies.
     """
     distinct = len(check.outputs)
     effective = round(effective_number(check.outputs), 1)
     few = distinct < FEWEST_WORDS
-    value, threshold = (distinct, FEWEST_WORDS) if few else (effective, FEWEST_EFFECTIVE)
-    unit = "different words" if few else "effective number of words"
-    power = (
-        f"Exact: refuses fewer than {FEWEST_WORDS} different words, "
-        f"or an effective number below {FEWEST_EFFECTIVE}."
+    value, least = (distinct, FEWEST_WORDS) if few else (effective, FEWEST_EFFECTIVE)
+    return gate(
+        "variety",
+        within=value >= least,
+        value=value,
+        limit=f"at least {least}",
+        unit="different words" if few else "effective number of words",
+        power=(
+            f"Exact: refuses fewer than {FEWEST_WORDS} different words, "
+            f"or an effective number below {FEWEST_EFFECTIVE}."
+        ),
     )
-    gates = [
+
+
+def use_gates(findings: Sequence[Finding]) -> list[Gate]:
+    """Return the gate on use: a model trained on the release learns more than from random words.
+
+    Judged are the tasks that a recipient would train for: a classifier, and labels of sentences.
+    It refuses a release that is at or below the floor (random words) in all of them. It is not
+    decided if the tests are so small that the release could still be halfway to real notes.
+    """
+    tasks = [f for f in findings if f.measure in TRAINED_TASKS]
+    tested = [f for f in tasks if f.value is not None and f.high is not None]
+    if not tested:
+        why = next((f.why for f in tasks if f.why), "no task was tested: pass --label COLUMN")
+        return [replace(gate("use", within=True, value=None, limit=0), meaning=why, undecided=True)]
+    best = max(tested, key=lambda f: f.value or 0.0)
+    is_better = (best.value or 0.0) > 0
+    could_be_halfway = any((f.high or 0.0) > HALFWAY for f in tested)
+    better = sum((f.low or 0.0) > 0 for f in tested)
+    return [
         gate(
-            "variety",
-            passed=value >= threshold,
-            value=value,
-            threshold=threshold,
-            unit=unit,
-            power=power,
+            "use",
+            within=is_better or could_be_halfway,
+            value=best.value,
+            limit=0,
+            meaning=f"Tasks: {len(tested)}; surely better than random words: {better}.",
+            undecided=not is_better,
+            finding=best,
         )
     ]
-    tested = [
-        finding.scores
-        for finding in findings
-        if finding.measure in LABEL_TASKS
-        and finding.scores is not None
-        and finding.scores.of_ceiling_high is not None
-    ]
-    if tested:
-        best = max(tested, key=_above_chance)
-        chance = round(best.chance or 0.0, 3)
-        passed = _above_chance(best) > 0
-        gates.append(
-            gate(
-                "at_chance",
-                passed=passed,
-                value=best.score,
-                threshold=f"above {chance} (chance)",
-            )
-        )
-    return gates
-
-
-def _above_chance(scores: GapScores) -> float:
-    """Return the upper end of a released score's interval minus the score with permuted labels."""
-    high = (scores.of_ceiling_high or 0.0) * (scores.ceiling or 0.0)
-    return high - (scores.chance or 0.0)
 
 
 def effective_number(counts: Mapping[str, int]) -> float:
@@ -185,38 +208,32 @@ def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = T
     share = failed / rows.read if rows.read else 0.0
     faults = lost + foreign + check.unaligned
     return [
-        sound("accounted", faults, passed=faults == 0 and balanced),
-        gate("failed", passed=share <= SKIPPED_SHARE, value=share, threshold=SKIPPED_SHARE),
+        sound("accounted", faults, within=faults == 0 and balanced),
+        gate("failed", within=share <= SKIPPED_SHARE, value=share, limit=SKIPPED_SHARE),
     ]
 
 
-def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
+def residue_gates(tally: ResidueTally, most: float | None) -> list[Gate]:
     """Return the gate on text that looks like an identifier and is unchanged by treatment; none
     without treatment.
 
     Args:
-        limit: allowed share of the notes, rounded up to a number of notes; 1: no limit.
+        most: allowed share of the notes, rounded up to a number of notes; None: no limit.
     """
     if not tally.notes:
         return []
-    most = tally.allowed(limit)
-    off = limit >= 1
-    power = (
-        f"Exact: refuses from {most + 1:,} notes on with a shape that is in no list of clinical"
-        " shapes."
-    )
-    if off:
-        power = "Switched off: the settings allow any share."
-    fill = {"limit": f"{limit:.2%}"}
+    allowed = tally.notes if most is None else tally.allowed(most)
     return [
         gate(
             "residue",
-            passed=tally.notes_with_residues <= most,
+            within=tally.notes_with_residues <= allowed,
             value=tally.notes_with_residues,
-            threshold=most,
-            fill=fill,
-            power=power,
-            switched_off=off,
+            limit=allowed,
+            fill={"limit": "no limit" if most is None else f"{most:.2%}"},
+            power=(
+                f"Exact: refuses from {allowed + 1:,} notes on with a shape that is in no list of"
+                " clinical shapes."
+            ),
         )
     ]
 
@@ -226,9 +243,9 @@ def seed_gate(public: Sequence[str]) -> Gate:
     secret = not public
     return gate(
         "seed",
-        passed=secret,
+        within=secret,
         value="secret key" if secret else "public seed",
-        threshold="secret key",
+        limit="secret key",
     )
 
 
@@ -289,7 +306,7 @@ def _copy_gates(scan: CopyScan, span: int) -> list[Gate]:
 def model_gates(scan: CopyScan, ngram_patients: int) -> list[Gate]:
     """Return the gates on copies that a model of shared word sequences wrote, and on its memory."""
     gates = [
-        one if one.passed else replace(one, hint=COPIES_HINT)
+        one if one.within else replace(one, hint=COPIES_HINT)
         for one in _copy_gates(scan, max(SPANS))
     ]
     power = f"The language model has no sequence of fewer than {ngram_patients} patients."
@@ -365,16 +382,16 @@ def _copies_gate(
     found = "" if shown is first else f" Refused for {shown.what}."
     return gate(
         of,
-        passed=shown.count <= shown.may,
+        within=shown.count <= shown.may,
         value=shown.count,
-        threshold=shown.may,
+        limit=shown.may,
         fill=fill,
         meaning=(
             "Own words occur in no held-out note and with at most two training patients."
             f" {rule}.{found}"
         ),
         power=_copies_power(patients, kind, tests),
-        blind=all(rule.least is None for rule in rules),
+        undecided=all(rule.least is None for rule in rules),
     )
 
 
@@ -404,9 +421,9 @@ def _copies_power(patients: CopiedPatients, kind: str, tests: list[_Rule]) -> st
 
 def _seeing(gates: list[Gate]) -> list[Gate]:
     """Return the copy gates; if neither could detect a copy, the last one fails."""
-    if not all(gate.passed and gate.blind for gate in gates):
+    if not all(gate.outcome == "not decided" for gate in gates):
         return gates
-    return [*gates[:-1], replace(gates[-1], passed=False, meaning=UNSEEN, hint=SEE)]
+    return [*gates[:-1], replace(gates[-1], within=False, meaning=UNSEEN, hint=SEE)]
 
 
 def memory_gate(finding: Finding | None) -> Gate:
@@ -414,13 +431,20 @@ def memory_gate(finding: Finding | None) -> Gate:
     sequences only.
     """
     if finding is None:
-        return gate("memory", passed=True, value=0, threshold=0, by_construction=True, power=SHARED)
+        return gate("memory", within=True, value=0, limit=0, by_construction=True, power=SHARED)
     numbers = finding.numbers
     power = (
         f"Refuses a patient whose tokens are {numbers['limit']:.1f} times as probable as the median"
         f" patient's, compared with shared n-grams. The highest ratio was {numbers['most']:.1f}."
     )
-    return gate("memory", passed=not finding.count, value=finding.count, threshold=0, power=power)
+    return gate(
+        "memory",
+        within=not finding.count,
+        value=finding.count,
+        limit=0,
+        power=power,
+        finding=finding,
+    )
 
 
 def audit_gate(audit: Audit, epsilon: float) -> Gate:
@@ -434,12 +458,12 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
     )
     return gate(
         "audit",
-        passed=bound <= epsilon,
+        within=bound <= epsilon,
         value=round(bound, 3),
-        threshold=epsilon,
+        limit=epsilon,
         unit="epsilon (lower bound, 95 %)",
         power=power,
-        blind=highest <= epsilon,
+        undecided=highest <= epsilon,
     )
 
 
@@ -494,9 +518,10 @@ def _names(names: KnownNames) -> Gate:
     power = f"Refuses from {most + 1} occurrences of a known full name on."
     return gate(
         "known_names",
-        passed=(names.finding.value or 0) <= most,
+        within=(names.finding.value or 0) <= most,
         value=names.finding.value,
-        threshold=most,
+        limit=most,
         power=power if names.has_power else NO_POWER,
-        blind=not names.has_power,
+        undecided=not names.has_power,
+        finding=names.finding,
     )

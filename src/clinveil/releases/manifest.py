@@ -33,18 +33,11 @@ from clinveil.core import (
     signature_agrees,
 )
 from clinveil.corpus import open_corpus
-from clinveil.report import Gate, outward_finding, outward_value, tally
+from clinveil.report import Gate, Verdict, outward_finding, outward_value, tally
 
-SCHEMA = "clinveil.manifest/3"
+SCHEMA = "clinveil.manifest/4"
 # In addition to the value.
-GATE_FIELDS = (
-    "name",
-    "passed",
-    "outcome",
-    "switched_off",
-    "threshold",
-    "power",
-)
+GATE_FIELDS = ("name", "risk", "passed", "outcome", "limit", "default", "power")
 SUMS = "SHA256SUMS"
 CARD = "README.md"
 NAME = "manifest.json"
@@ -88,7 +81,7 @@ class Account:
     notes: NotesFile
     read: int
     settings: Mapping[str, Any]
-    gates: Sequence[Gate]
+    verdicts: Sequence[Verdict]
     findings: Sequence[Finding]
     public_seeds: Sequence[str] = ()
     entries: Mapping[str, Any] = field(default_factory=dict)
@@ -115,8 +108,6 @@ class Account:
             files: SHA-256 by name.
             outward: hide what the report hides, for the release; otherwise the vault's manifest.
         """
-        values = (outward_value(gate, self.read) if outward else gate.value for gate in self.gates)
-        gates = [{name: getattr(gate, name) for name in GATE_FIELDS} for gate in self.gates]
         return {
             "schema": SCHEMA,
             "tool": "clinveil",
@@ -129,12 +120,18 @@ class Account:
             "key_commitment": self.key.commitment,
             "signing_key": self.signer.fingerprint,
             **self.entries,
-            "switched_off": [gate.name for gate in self.gates if gate.switched_off],
-            "gates": [{**gate, "value": value} for gate, value in zip(gates, values, strict=True)],
+            "audience": self.verdicts[0].audience,
+            "verdicts": {one.audience: one.sentence for one in self.verdicts},
+            "gates": [self._entry(gate, outward=outward) for gate in self.verdicts[0].gates],
             "findings": [outward_finding(f) if outward else f.as_dict() for f in self.findings],
             "test_seed": bool(self.public_seeds),
             **({} if outward else self.private_entries),
         }
+
+    def _entry(self, gate: Gate, *, outward: bool) -> dict[str, Any]:
+        """Return a gate as the manifest contains it."""
+        entry = {name: getattr(gate, name) for name in GATE_FIELDS}
+        return {**entry, "value": outward_value(gate, self.read) if outward else gate.value}
 
 
 def canonical(document: Mapping[str, Any]) -> str:
@@ -322,7 +319,8 @@ def _manifest_checks(
     yield _signature(folder, manifest, trusted)
     gates = manifest["gates"]
     summary = tally(str(g["outcome"]) for g in gates)
-    yield Check("all gates passed", bool(gates) and all(g["passed"] for g in gates), summary)
+    held = bool(gates) and all(g["passed"] for g in gates)
+    yield Check(f"it may leave ({manifest['audience']})", held, summary)
     yield Check("no test seed", not manifest["test_seed"])
 
 

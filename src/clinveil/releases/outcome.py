@@ -30,12 +30,13 @@ from clinveil.report import (
     AlignedNote,
     Gate,
     ReleaseRecord,
+    Verdict,
     explanations,
     from_json,
+    overall,
     release_card,
     render,
     render_sample,
-    tally,
     to_json,
 )
 
@@ -94,31 +95,38 @@ class Outcome:
     """Result of a run: folders, gates and findings.
 
     Attributes:
+        verdicts: for the audience of the release, then for the other one.
         kind: of release. excerpts: passages of released text; empty if refused.
     """
 
     folder: RunPaths
-    gates: tuple[Gate, ...] = field(repr=False)
+    verdicts: tuple[Verdict, ...] = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
     kind: str = "obfuscated"
     excerpts: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def refused(self) -> bool:
-        """Whether a gate failed, so that nothing was released."""
-        return not all(gate.passed for gate in self.gates)
+        """Whether nothing may leave to the audience of the release, so that nothing was
+        released.
+        """
+        return not self.verdicts[0].may_leave
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates with the limits of the audience of the release."""
+        return self.verdicts[0].gates
 
     def summary(self) -> Iterator[str]:
         """Yield the summary as lines of text."""
         failed = [gate for gate in self.gates if not gate.passed]
-        yield tally(gate.outcome for gate in self.gates)
-        if off := [gate.name for gate in self.gates if gate.switched_off]:
-            yield f"Switched off: {', '.join(off)}"
+        yield overall(self.verdicts)
         for gate in failed:
             value, most = (
-                f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold)
+                f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.limit)
             )
-            yield f"FAILED  {gate.name}: {value} {gate.unit} (allowed: {most}). {gate.hint}"
+            what = f"{value} {gate.unit} (limit {most})" if gate.value is not None else gate.meaning
+            yield f"{gate.outcome.upper():<9}{gate.name}: {what}. {gate.hint}"
         yield f"report   {(self.folder.vault if failed else self.folder.release) / REPORT}"
         if not failed:
             yield f"release  {self.folder.release} ({self.kind})"
@@ -145,7 +153,7 @@ def finish(
     """
     outcome = Outcome(
         folder=folder,
-        gates=tuple(account.gates),
+        verdicts=tuple(account.verdicts),
         findings=tuple(account.findings),
         kind=account.kind,
         excerpts=() if record.refused else record.excerpts,

@@ -7,7 +7,7 @@ only in how stages spread their work (`treatment`, `writing`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.attacks import gated_only, not_applicable
+from clinveil.attacks import applicable, not_applicable
 from clinveil.core import (
     TEST_SEED,
+    Finding,
     GateError,
     Key,
     Location,
@@ -36,22 +37,34 @@ from clinveil.core import (
     run_hash,
 )
 from clinveil.corpus import NO_PATIENTS, Corpus, HeldOutPatients, digest_of, part_files
-from clinveil.releases.attack_gates import contents_gate, kept_gates
+from clinveil.releases.attack_gates import (
+    adversary_gates,
+    contents_gate,
+    kept_gates,
+    missed_gate,
+)
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
 from clinveil.releases.earlier.reuse import ReusedRun
-from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
+from clinveil.releases.gates import (
+    judged,
+    residue_gates,
+    seed_gate,
+    use_gates,
+    variety_gate,
+)
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
 from clinveil.releases.kinds import kinds_with, other_kind
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
 from clinveil.releases.preflight import prepared
 from clinveil.releases.prepared_input import PreparedInput
-from clinveil.releases.producer import Producer, producer_of
+from clinveil.releases.producer import Producer, Product, producer_of
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.shared_work import SharedWork
+from clinveil.report import AUDIENCES, Limits, Verdict
 from clinveil.scale import Map, opened_for, serial
 from clinveil.utility import useful
 from clinveil.vectors import VectorSettings
@@ -244,6 +257,13 @@ def _producer(
         raise UsageError("--vectors and --reuse exclude each other", hint="omit one of them")
     settings = reused.settings_for(settings) if reused else settings
     producer = producer_of(settings.kind)
+    Limits.read(settings.limits)
+    if settings.audience not in producer.audiences:
+        raise UsageError(
+            f"{settings.kind} notes are readable, so they cannot leave to the public (--for"
+            f" {settings.audience})",
+            hint="choose --for agreement, or --as obfuscated or synthetic",
+        )
     producer.refuse_early(settings)
     if settings.signing_key is not None:
         SigningKey.load(settings.signing_key)
@@ -395,7 +415,7 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
         tried = [*attacked(sample, rng, job.say), *product.findings(sample, rng)]
         kind = job.settings.kind
         listed = job.settings.identifiers.patients is not None
-        findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]
+        findings = [*applicable(tried, kind), *not_applicable(kind)]
         utility = useful(
             product.for_utility(sample.context),
             product.columns.labels,
@@ -403,16 +423,8 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
             job.pairs,
         )
         findings += sample.labelled(utility)
-        gates = [
-            *product.gates(findings),
-            *(kept_gates(findings, job.settings.max_kept) if kind != "synthetic" else []),
-            *variety_gates(product.check, findings),
-            contents_gate(job.folder.staging, product.path.name, product.columns),
-            *product.accounted(),
-            *residue_gates(job.residues, job.settings.identifiers.max_residues),
-            seed_gate(product.public_seeds()),
-        ]
-    account = account_of(product, gates, findings)
+        verdicts = _verdicts(job, product, findings)
+    account = account_of(product, verdicts, findings)
     notes = product.sampled(sample.context, rng)
     shown = excerpts(sample.context.released or product.released, job.key)
     job.say("report")
@@ -420,3 +432,32 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
     enter = partial(_enter, job, ledger, account.run, product.hashes)
     reader = hashing(job.settings, job.executor)
     return finish(job.folder, account, record, notes, enter, reader)
+
+
+def _verdicts(
+    job: ReleaseContext, product: Product, findings: Sequence[Finding]
+) -> tuple[Verdict, ...]:
+    """Return the verdict for the audience of the release, then that for the other one."""
+    settings = job.settings
+    always = [
+        *product.gates(findings),
+        *product.accounted(),
+        variety_gate(product.check),
+        contents_gate(job.folder.staging, product.path.name, product.columns),
+        seed_gate(product.public_seeds()),
+        *use_gates(findings),
+    ]
+    limits = Limits.read(settings.limits)
+    verdicts = list[Verdict]()
+    for audience in sorted(AUDIENCES, key=lambda one: one != settings.audience):
+        rules = limits.rules(audience)
+        gates = [
+            *always,
+            missed_gate(findings, rules["identifiers_missed"], settings.kind),
+            *residue_gates(job.residues, rules["residues"].most),
+            *adversary_gates(findings, rules, settings.kind),
+        ]
+        if settings.kind != "synthetic":
+            gates += kept_gates(findings, rules["kept_columns"].most)
+        verdicts.append(Verdict(audience, judged(gates, rules)))
+    return tuple(verdicts)

@@ -33,6 +33,7 @@ from clinveil.phi import check_date_columns
 from clinveil.releases.prepared_input import Preflight, PreparedInput
 from clinveil.releases.producer import Producer
 from clinveil.releases.settings import ReleaseSettings
+from clinveil.report import Limits
 from clinveil.scale import Broken, Map, each
 from clinveil.vectors import Vectors, load_vectors, need_gensim, refuse_foreign
 
@@ -189,15 +190,12 @@ def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, executor: Map)
 
 def _refuse_unique(corpus: Corpus, settings: ReleaseSettings) -> None:
     """Raise InputError before the work if too many notes have unique values in kept columns."""
-    most = settings.max_kept
+    most = Limits.read(settings.limits).rules(settings.audience)["kept_columns"].most
     unmoved = settings.identifiers.unmoved(corpus.columns.keep)
-    for finding in kept_columns(corpus, unmoved) if most < 1 else ():
-        if finding.value is not None and finding.value > most:
+    for finding in kept_columns(corpus, unmoved) if most is not None else ():
+        if most is not None and finding.value is not None and finding.value > most:
             what = f"{finding.value:.1%} of the notes have unique kept values (allowed: {most:.1%})"
-            accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
-            hint = (
-                f"nothing was written: keep fewer or coarser columns, or accept it with {accepted}"
-            )
+            hint = "nothing was written: keep fewer or coarser columns"
             raise InputError(what, where=", ".join(corpus.columns.keep), hint=hint)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clinveil.attacks import TARGETS, Target
 from clinveil.core import Settings
 from clinveil.releases.kinds import PRODUCERS
+from clinveil.report import AUDIENCES, Audience
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -47,12 +47,13 @@ class Producer(ABC):
     Attributes:
         settings: classes of settings of this kind that not all kinds have.
         learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
-            are released.
+            are released. audiences: whom releases of this kind can be for.
     """
 
     settings: ClassVar[frozenset[type[Settings]]] = frozenset()
     learns: ClassVar[tuple[str, ...]] = ()
     keeps_markup: ClassVar[bool] = False
+    audiences: ClassVar[tuple[Audience, ...]] = AUDIENCES
 
     def floor(self, patients: int) -> int:
         """Return the patient floor of `--min-patients auto` for this many patients."""
@@ -103,10 +104,8 @@ class Product(ABC):
         patients: number of patients. identifiers: number detected, by label; None if detection
             did not run.
         digests: SHA-256 of vault contents, by name.
-        judged: targets of adversaries that gates of this kind judge.
     """
 
-    judged: ClassVar[Collection[Target]] = TARGETS
     job: ReleaseContext
     path: Path
     columns: Columns

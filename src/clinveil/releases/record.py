@@ -21,9 +21,9 @@ from clinveil.report import (
     Column,
     CorpusFacts,
     Fact,
-    Gate,
     PhiCount,
     ReleaseRecord,
+    Verdict,
     outward_count,
     outward_facts,
 )
@@ -31,7 +31,9 @@ from clinveil.report import (
 TITLE = "Release of clinical notes"
 
 
-def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
+def account_of(
+    product: Product, verdicts: Sequence[Verdict], findings: Sequence[Finding]
+) -> Account:
     """Return the record of a run for both manifests."""
     job = product.job
     columns = product.columns
@@ -50,7 +52,7 @@ def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Findi
         ),
         read=rows.read,
         settings=public_settings(job.settings),
-        gates=gates,
+        verdicts=verdicts,
         findings=findings,
         public_seeds=product.public_seeds(),
         private_entries=_private_entries(product),
@@ -163,7 +165,7 @@ def record_of(
         excerpts=tuple(excerpts),
         corpus=_corpus_facts(product, account.findings),
         accounting=product.accounting(),
-        gates=tuple(account.gates),
+        verdicts=tuple(account.verdicts),
         findings=tuple(account.findings),
         phi=_phi(product),
         settings=outward_facts(
@@ -174,7 +176,10 @@ def record_of(
         skipped=skipped,
         signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
-        risk_threshold=job.settings.risk_threshold,
+        recipient=job.settings.recipient,
+        purpose=job.settings.purpose,
+        review_on=job.settings.review_on,
+        listed=_listed(product, account.findings),
         earlier=tuple(f"{one.entry.run} ({one.entry.kind})" for one in job.earlier),
         reuses=job.reused.run if job.reused else "",
     )
@@ -206,6 +211,14 @@ def _corpus_facts(product: Product, findings: Sequence[Finding]) -> CorpusFacts:
             )
         ),
     )
+
+
+def _listed(product: Product, findings: Sequence[Finding]) -> float | None:
+    """Return the share of the patients that the known-patient list has; None without a list."""
+    own = next((f for f in findings if f.measure == "attack.own_name"), None)
+    if own is None or own.known_list is None or not product.patients:
+        return None
+    return min(1.0, own.known_list.in_release / product.patients)
 
 
 def _shown(value: Any) -> Any:

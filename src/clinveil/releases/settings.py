@@ -25,6 +25,7 @@ from clinveil.core import (
 from clinveil.lm import LANGUAGE_MODELS, PRETRAINED, TrainingSettings
 from clinveil.phi import PhiSettings
 from clinveil.releases.kinds import PRODUCERS, kinds_with, other_kind
+from clinveil.report import Audience
 from clinveil.scale import ExecutorSettings
 from clinveil.utility import CLASSIFIERS
 from clinveil.vectors import VectorSettings
@@ -152,41 +153,13 @@ class WriterSettings(TrainingSettings):
     )
 
 
-class RecoveryLimits(Settings):
-    """Limits of gates on recovered words and linked notes."""
-
-    max_names: float = setting(
-        0.05,
-        "Maximum share of names recovered by a recipient, above chance (1: no gate).",
-        ge=0,
-        le=1,
-    )
-    max_linkage: float = setting(
-        0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
-    )
-    max_stolen: float | None = setting(
-        None,
-        "The same limits for an attacker with the vault's vectors (default: report only).",
-        ge=0,
-        le=1,
-    )
-
-
-class KeptLimits(Settings):
-    """Limit of the gate on kept columns."""
-
-    max_kept: float = setting(
-        0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1
-    )
-
-
 class IdentifierSwitch(Settings):
     """Whether identifiers are replaced."""
 
     phi: bool = setting(True, "Replace identifiers first.", affects="treatment")
 
 
-class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
+class ReleaseSettings(IdentifierSwitch):
     """All settings of `clinveil release`; recorded in the manifest.
 
     Settings that only some kinds have are in classes of their own: see `Producer.settings`.
@@ -197,6 +170,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         "Input": "notes.text notes.id notes.patient label identifiers.patients identifiers.staff"
         " from_sql uri",
         "What leaves": "out kind keep identifiers.shift reuse",
+        "To whom": "audience limits recipient purpose review_on",
         "Protection": "channel.min_patients vectors vectors.more_text again",
         "Running": "config set executor.on workers seed force quiet",
     }
@@ -242,8 +216,27 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         affects="call",
         secret="path",
     )
-    risk_threshold: float = setting(
-        0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1
+    audience: Audience = setting(
+        "agreement",
+        "Whom the limits are for: recipients under an agreement, or the public.",
+        affects="call",
+        flag="for",
+    )
+    limits: Path | None = setting(
+        None,
+        "TOML file of the officer's own limits (init-config limits prints the defaults).",
+        affects="call",
+        secret="path",
+    )
+    recipient: str = setting(
+        "", "Who receives the release, for page one of the report.", affects="call"
+    )
+    purpose: str = setting("", "What for, likewise.", affects="call")
+    review_on: str = setting(
+        "",
+        "Date on which the decision is reviewed, likewise (YYYY-MM-DD).",
+        affects="call",
+        pattern=r"(\d{4}-\d{2}-\d{2})?",
     )
 
     @model_validator(mode="after")

@@ -9,7 +9,8 @@ from typing import Any
 from clinveil.core import Finding, NumberKind
 from clinveil.report.measures import find
 from clinveil.report.numerals import SMALL
-from clinveil.report.record import Fact, Gate, Plain
+from clinveil.report.record import Fact
+from clinveil.report.verdict import Gate, Plain
 
 PEOPLE = frozenset(
     {"patients", "patient", "people", "notes", "note", "names", "name", "rows", "spans", "numbers"}
@@ -80,6 +81,8 @@ def hidden_gate(gate: Gate, rows: int) -> bool:
     """Whether the value of a gate is a small count, or a share of the rows that discloses one."""
     if not isinstance(gate.value, int | float) or isinstance(gate.value, bool):
         return False
+    if gate.finding is not None and gate.finding.value == gate.value:
+        return too_small(gate.finding)
     if gate.unit.split(" ")[0] == "share":
         return hidden(round(gate.value * rows, 6), gate.unit.partition(" of ")[2] or "rows")
     return hidden(gate.value, gate.unit)

@@ -1,6 +1,4 @@
-"""The first page of the report: what leaves, utility, risks, gates. It must fit one printed A4
-page.
-"""
+"""The first page of the report: the verdict, risks, what leaves and utility, on one A4 page."""
 
 from __future__ import annotations
 
@@ -9,19 +7,32 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from clinveil.core import Finding, GapScores, NumberKind
-from clinveil.report.cells import FindingRow, sentence
-from clinveil.report.numerals import Number, interval, number
-from clinveil.report.record import Gate, ReleaseRecord, all_clear
-from clinveil.report.risks import TARGETS, Risk, risk
+from clinveil.report.cells import FindingRow, row, sentence
+from clinveil.report.limits import UNLIMITED, Limits
+from clinveil.report.numerals import SMALL, Number, interval, number, share, small
+from clinveil.report.outward import hidden_gate
+from clinveil.report.record import ReleaseRecord
+from clinveil.report.risks import attacker
+from clinveil.report.verdict import (
+    Answer,
+    Gate,
+    Outcome,
+    Question,
+    Verdict,
+    overall,
+    tally,
+)
 from clinveil.stats import is_no_evidence
 
 # characters; longer text would not fit the page
-EXCERPTS = 2
+EXCERPTS = 3
 EXCERPT_LENGTH = 190
-# gates named one by one, and characters of their names
-LISTED = 3
+LISTED = 3  # hints
+LINE = 95
+HALF_LINE = 50
+FULL = 25  # lines of rows, sentences and the headline that fit one page in the usual size of print
 NAME_LENGTH = 52
-LISTS = "failed", "switched off", "no power"  # outcomes that page one lists
+NEARLY = 0.9  # of the way from random words to real notes: as good as these
 KINDS = {
     "obfuscated": (
         "Running text in which a similar or a common word, drawn under a secret key, replaces every"
@@ -33,11 +44,11 @@ KINDS = {
     "synthetic": "Notes written by a language model that was trained on the real notes.",
 }
 TASKS = {
-    "utility.transfer": "Train a classifier on the release, apply it to real notes",
-    "utility.sequence": "Label sentences: train on the release, apply to real notes",
-    "utility.vectors": "Word vectors of the release, against human similarity scores",
-    "utility.language_model": "Language model of the release, predicting real notes",
-    "utility.within": "Train and test a classifier on released text",
+    "utility.transfer": "Classifier",
+    "utility.sequence": "Sentence labels",
+    "utility.vectors": "Word vectors",
+    "utility.language_model": "Language model",
+    "utility.within": "Classifier, trained and tested on released notes",
 }
 PURPOSES = {
     "utility.transfer": "text classifiers",
@@ -50,10 +61,9 @@ TERMS = {
     "planted names": "Planted names: invented, added for this test.",
 }
 JOINS = (
-    "This release joins release {} under the same key, and both must be treated as one: gates and"
-    " figures here cover the notes of this one alone."
+    "This release joins release {} under the same key, and both must be treated as one: the verdict"
+    " and figures here cover the notes of this one alone."
 )
-NOT_APPLICABLE = "Does not apply"
 _MODELS = {
     "tfidf-lr": "TF-IDF and logistic regression",
     "lr": "logistic regression",
@@ -71,13 +81,16 @@ _SVG = (
 _TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
 _FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
 _RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
-_TICK = '<path class="limit" d="M{x:.1f} 0V12"/>'
-_NAMES = ("names", "planted names")
-_WORDS = ("words", "rare words")
-_TEN_WORDS = ("note by ten words",)
-_LINKED = ("note by the patient's other notes", "note by public knowledge")
-_IDENTIFIERS = ("own identifiers", "copies")
-_MEMBERSHIP = ("membership",)
+_AREAS = frozenset({"membership"})  # risks measured as an area under the curve
+_SHARES = frozenset(
+    {"names", "planted_names", "words", "ten_words", "other_notes", "public_texts", *_AREAS}
+)
+"""Risks that an attack measures, with an interval and chance."""
+_OWN = "own_identifiers"
+_OF_NOTES = frozenset({"ten_words", "other_notes", "public_texts"})
+_EXPLAINED = frozenset({"identifiers_missed", "use"})
+"""Risks whose gate explains its figure."""
+_UNPROTECTED = "attack.linkage_unprotected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,117 +127,229 @@ class Use:
         )
         return f"{self.task} ({self.metric}): {scores}"
 
-
-MISSED = Risk(
-    "Read identifiers that detection missed",
-    why="Not measured on these notes: clinveil validate estimates it.",
-)
-
-
-REPEATED = Risk(
-    "Recover a patient's name",
-    why=(
-        f"{NOT_APPLICABLE}: no word replaces a source word. Names that the model repeats are"
-        " searched for by gates."
-    ),
-)
+    @property
+    def in_words(self) -> str:
+        """How the release compares with random words and with real notes."""
+        if self.share.value is None:
+            return ""
+        low, high = self.share.value, self.share.value
+        if self.ends is not None:
+            low, high = self.ends[0].value or 0.0, self.ends[1].value or 0.0
+        if low > 0:
+            return "as good as real" if low >= NEARLY else "better than random"
+        return "worse than random" if high < 0 else "like random"
 
 
 @dataclass(frozen=True, slots=True)
-class GateList:
-    """Gates of one outcome: the first ones, and how many more."""
+class PageRow:
+    """One question of page one with its answer.
 
-    outcome: str
-    gates: tuple[Gate, ...]
-    unlisted: int
+    Attributes:
+        gate: that decides; None if nothing was measured. figure: of the attack, where one measured
+            the risk. before: the same figure of the original notes, or a dash.
+        patients: about how many patients the figure is, or "".
+    """
+
+    question: Question
+    gate: Gate | None
+    outcome: Outcome
+    figure: FindingRow | None
+    before: Number
+    patients: str
+
+    @property
+    def why(self) -> str:
+        """Why there is no figure; "" where there is one."""
+        if self.gate is None or self.gate.value is not None:
+            return ""
+        return sentence(self.gate.meaning)
+
+    @property
+    def lines(self) -> int:
+        """About how many lines the row takes in print."""
+        under = len(self.note) // HALF_LINE + 1 if self.note else 0
+        beside = 1 if self.why or self.patients or (self.gate and self.gate.default) else 0
+        return 1 + max(under, beside)
+
+    @property
+    def note(self) -> str:
+        """Which risk the figure is of, and who got it."""
+        if self.gate is None or self.gate.value is None:
+            return ""
+        if self.gate.risk in _EXPLAINED:
+            return sentence(self.gate.meaning)
+        several = len(self.question.risks) > 1
+        by = attacker(self.figure.finding) if self.figure and self.gate.risk in _SHARES else ""
+        return "; ".join(filter(None, (self.gate.name if several else "", by)))
 
 
 @dataclass(frozen=True, slots=True)
 class FirstPage:
-    """Everything on the first page that is computed from the record."""
+    """Everything on the first page that is computed from the record.
 
-    state: str  # "refused", "open" (a gate is switched off, or there is none) or "clear"
+    Attributes:
+        state: "refused", "open" (something is not decided) or "clear".
+        verdict: the verdict for this audience. headline: the same, and what differs for the public.
+        rows: one for each question that applies to this kind
+            of release. absent: names of the others. unmeasured: names of those without a gate.
+        changes: what to change for each limit that is not held: the question, and the hint.
+        changed: limits that the officer changed, with their defaults.
+        covers: what the agreement must say because risks have no limit.
+        unchanged: columns that leave as they are. joins: the earlier release under the same key, or
+            "".
+        purposes: what the release can train: no task without evidence or worse than the floor.
+    """
+
+    state: str
+    verdict: str
     headline: str
     kind: str
     excerpts: tuple[str, ...]
     uses: tuple[Use, ...]
-    risks: tuple[Risk, ...]
-    others: tuple[Risk, ...]
+    rows: tuple[PageRow, ...]
+    absent: tuple[str, ...]
+    unmeasured: tuple[str, ...]
+    checks: str
+    changes: tuple[tuple[str, str], ...]
+    changed: tuple[str, ...]
+    covers: tuple[str, ...]
     unchanged: tuple[str, ...]
-    gates: tuple[GateList, ...]
-    joins: str  # the earlier release under the same key, in one sentence, or ""
-    # What the release can train: no task without evidence or worse than the floor.
+    joins: str
     purposes: tuple[str, ...]
 
     @property
     def terms(self) -> list[str]:
-        """Explanations of the terms that risks and gates on this page use."""
-        used = [f"{risk.target} {risk.adversary}" for risk in self.risks]
-        used += [gate.name for listed in self.gates for gate in listed.gates]
-        return [meaning for term, meaning in TERMS.items() if term in " ".join(used).casefold()]
+        """Explanations of the terms that this page uses."""
+        used = " ".join(row.note for row in self.rows)
+        return [meaning for term, meaning in TERMS.items() if term in used.casefold()]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the page has more than fits one sheet in the usual size of print."""
+        extras = (self.joins, self.changed, *self.changes)
+        lines = sum(row.lines for row in self.rows)
+        lines += len(self.covers) + 2 * sum(map(bool, extras))
+        lines += sum(1 for use in self.uses if use.why)
+        lines += (len(self.headline) + len(self.kind)) // LINE
+        return lines > FULL
+
+    @property
+    def more(self) -> str:
+        """What the headline says on other audiences."""
+        return self.headline.removeprefix(self.verdict).strip()
 
     @property
     def tested_on(self) -> str:
         """The notes that the first utility figure was tested on; "" without one."""
         return next((use.tested_on for use in self.uses if use.tested_on), "")
 
-    @property
-    def judged(self) -> tuple[Risk, ...]:
-        """The risks that the headline counts: those of the table, and the others that were
-        measured.
-        """
-        return self.risks + self.others
-
-    @property
-    def above(self) -> int:
-        """Number of risks above the threshold."""
-        return sum(risk.verdict == "above the threshold" for risk in self.judged)
-
-    @property
-    def not_better(self) -> int:
-        """Number of risks above the threshold although the attack does not exceed chance or its
-        control.
-        """
-        return sum(bool(risk.not_above) for risk in self.judged)
-
-    @property
-    def without_figure(self) -> int:
-        """Number of risks that were not measured, without those that do not apply."""
-        return sum(
-            risk.row is None and not risk.why.startswith(NOT_APPLICABLE) for risk in self.risks
-        )
-
 
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record."""
-    table, others = _risks(record)
     worse = {
         f.measure
         for f in record.findings
         if is_no_evidence(f) or (f.value is not None and f.value < 0)
     }
-    by_outcome = {
-        outcome: [gate for gate in record.gates if gate.outcome == outcome] for outcome in LISTS
-    }
+    verdict = record.verdict
+    rows = [_row(answer, record) for answer in verdict.answers]
     return FirstPage(
-        state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
-        headline=_headline(record),
+        state="refused" if record.refused else "open" if verdict.undecided else "clear",
+        verdict=verdict.sentence,
+        headline=overall(record.verdicts),
         kind=record.about or KINDS.get(record.kind, ""),
         excerpts=tuple(clipped(text, EXCERPT_LENGTH) for text in record.excerpts[:EXCERPTS]),
         uses=_three_uses(record),
-        risks=table,
-        others=others,
+        rows=tuple(row for row in rows if row.outcome != "does not apply"),
+        absent=tuple(
+            row.question.name for row in rows if row.gate and row.outcome == "does not apply"
+        ),
+        unmeasured=tuple(row.question.name for row in rows if row.gate is None),
+        checks=tally(gate.outcome for gate in verdict.checks),
+        changes=_changes(verdict)[:LISTED],
+        changed=tuple(f"{gate.name}: {default_of(gate)}" for gate in verdict.gates if gate.default),
+        covers=_covers(verdict),
         unchanged=tuple(
             column.name for column in record.corpus.columns if column.disposition.startswith("kept")
-        ),
-        gates=tuple(
-            GateList(k, tuple(v[:LISTED]), max(0, len(v) - LISTED))
-            for k, v in by_outcome.items()
-            if v
         ),
         joins=JOINS.format(clipped(record.reuses, NAME_LENGTH)) if record.reuses else "",
         purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
+
+
+def _row(answer: Answer, record: ReleaseRecord) -> PageRow:
+    """Return a question with its answer as printable cells."""
+    gate = answer.worst
+    figure = None
+    if gate is not None and gate.finding is not None and gate.risk in (*_SHARES, _OWN):
+        figure = row(gate.finding, outward=True, kind="score" if gate.risk in _AREAS else "share")
+    return PageRow(
+        question=answer.question,
+        gate=gate,
+        outcome=answer.outcome,
+        figure=figure,
+        before=_before(gate, record),
+        patients=_patients(gate, record),
+    )
+
+
+def _before(gate: Gate | None, record: ReleaseRecord) -> Number:
+    """Return the figure of the original notes; a dash where it was not measured."""
+    if gate is None or gate.inapplicable:
+        return number(None, "share")
+    if gate.risk == "ten_words":
+        plain = next((f for f in record.findings if f.measure == _UNPROTECTED), None)
+        return number(plain.value if plain else None, "share")
+    if gate.risk == _OWN and gate.finding is not None:
+        return number(gate.finding.control, "share")
+    return number(None, "share")
+
+
+def _patients(gate: Gate | None, record: ReleaseRecord) -> str:
+    """Return about how many patients a share of the notes is."""
+    patients = record.corpus.patients
+    if gate is None or gate.risk not in _OF_NOTES or not patients:
+        return ""
+    if not isinstance(gate.value, int | float) or hidden_gate(gate, record.corpus.read):
+        return ""
+    about = round(gate.value * patients)
+    shown = small().text if 0 < about < SMALL else f"{about:,}"
+    return f"about {shown} of {patients:,} patients"
+
+
+def _changes(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """Return what to change for each question, then for each check, that refuses the release."""
+    asked = (
+        (answer.question.name, gate)
+        for answer in verdict.answers
+        for gate in answer.gates
+        if not gate.passed
+    )
+    checks = ((gate.name, gate) for gate in verdict.checks if not gate.passed)
+    hints = dict[str, tuple[str, str]]()
+    for name, gate in (*asked, *checks):
+        if gate.hint:
+            hints.setdefault(gate.hint, (name, gate.hint))
+    return tuple(hints.values())
+
+
+def default_of(gate: Gate, *, above_what: bool = True) -> str:
+    """Return the default of a limit that the officer changed: "default 5 % above chance".
+
+    above_what: whether to state what the limit is added to.
+    """
+    rule = Limits.read().rules("agreement").get(gate.risk)
+    above = rule.above if rule and above_what else ""
+    if gate.default == UNLIMITED:
+        return "default: no limit"
+    default = gate.default if gate.default == "0" else share(float(gate.default))
+    return " ".join(filter(None, ("default", default, "above" if above else "", above)))
+
+
+def _covers(verdict: Verdict) -> tuple[str, ...]:
+    """Return what an agreement must say, each sentence once."""
+    rules = Limits.read().rules("agreement")
+    return tuple(dict.fromkeys(rules[gate.risk].covers for gate in verdict.unlimited))
 
 
 def clipped(text: str, length: int) -> str:
@@ -236,17 +361,6 @@ def clipped(text: str, length: int) -> str:
         return line
     words = line[:length].rpartition(" ")[0]
     return (words if len(words) > length / 2 else line[:length]) + " …"
-
-
-def _headline(record: ReleaseRecord) -> str:
-    failed = [gate for gate in record.gates if not gate.passed]
-    if failed:
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        return f"Refused. Failed gate: {clipped(failed[0].name, NAME_LENGTH)}{more}"
-    off = sum(gate.switched_off for gate in record.gates)
-    if off:
-        return f"Released with {off} gate{'s'[: off != 1]} switched off"
-    return "No gate failed, none is switched off" if record.gates else "No gate was run"
 
 
 def uses(record: ReleaseRecord) -> tuple[Use, ...]:
@@ -287,38 +401,6 @@ def _use(finding: Finding, of: int = 1) -> Use:
     )
 
 
-def _risks(record: ReleaseRecord) -> tuple[tuple[Risk, ...], tuple[Risk, ...]]:
-    """Return the risks of the table, and all others that were measured.
-
-    The table: names, ten words, words or copies, and other information or membership.
-    """
-    by_word = record.kind == "obfuscated"
-    targets = _WORDS if by_word else _IDENTIFIERS
-    third = risk(
-        "Find words, given known pairs" if by_word else "Find identifiers or copies",
-        targets,
-        record,
-    )
-    without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
-    names = without_attack.get(record.kind) or risk("Recover a patient's name", _NAMES, record)
-    written = record.kind == "synthetic"
-    last = (
-        "Tell training patients from others"
-        if written
-        else "Find a note from other information on the patient"
-    )
-    fourth: tuple[str, ...] = _MEMBERSHIP if written else _LINKED
-    shown = (*_NAMES, *_TEN_WORDS, *targets, *fourth)
-    others = [risk("", (name,), record) for name in TARGETS if name not in shown]
-    table = (
-        names,
-        risk("Find a note from ten words", _TEN_WORDS, record),
-        third,
-        risk(last, fourth, record),
-    )
-    return table, tuple(other for other in others if other.row)
-
-
 def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
     """Return a bar from floor (0) to ceiling (1) filled to the share; empty where there is none."""
     if share.value is None or share.value < 0:
@@ -329,23 +411,6 @@ def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
     ]
     shapes += _range(ends, 1)
     label = f"{share.text} of the way from floor to ceiling"
-    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
-
-
-def risk_bar(shown: FindingRow, threshold: float, above: bool) -> Markup:
-    """Return a bar of a risk with its interval and the threshold; empty where the number is
-    hidden.
-    """
-    if shown.hidden or shown.value.value is None:
-        return Markup("")
-    high = shown.ends[1].value if shown.ends else None
-    top = min(
-        1.0, max(2 * threshold, 1.1 * float(high if high is not None else shown.value.value), 0.01)
-    )
-    fill = Markup(_FILL).format(kind="over" if above else "under", x=_at(shown.value.value, top))
-    limit = Markup(_TICK).format(x=_at(threshold, top))
-    shapes = [Markup(_TRACK).format(w=WIDTH), fill, *_range(shown.ends, top), limit]
-    label = f"{shown.value.text}; the line marks the threshold"
     return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
 
 

@@ -7,24 +7,16 @@ hides. It is stored in the vault so that the report can be rendered again withou
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from clinveil.core import Finding, InputError
+from clinveil.report.verdict import Gate, Plain, Verdict, refuse_infinite
 
-SCHEMA = "clinveil.report/3"
+SCHEMA = "clinveil.report/4"
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]
-Plain = float | int | str | bool | None
-Outcome = Literal["passed", "failed", "switched off", "by construction", "no power"]
-
-
-def _finite(value: Plain) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("a report holds no NaN or infinity; use null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,78 +32,12 @@ class Fact:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        _finite(self.value)
+        refuse_infinite(self.value)
 
     @property
     def off(self) -> bool:
         """Whether the value is that of a setting that is not in use."""
         return self.value is False or self.value in (None, "", "none")
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One condition that a release must meet.
-
-    Attributes:
-        name, question: short name, and the question that the gate answers.
-        passed: whether the release may leave as far as this gate is concerned.
-        value, threshold: measured value and limit, in `unit`; the threshold may be text.
-        meaning: one sentence that explains the outcome; hint: how to fix a failure.
-        power: smallest breach that the gate can detect on this data, or a statement that it can
-            detect none.
-        by_construction: the gate can fail only through a program error; not counted as tested.
-        blind: the gate could not have failed on this data; not counted as tested.
-        switched_off: the settings disabled the gate; `passed` is true and `value` is still what was
-            measured.
-    """
-
-    name: str
-    question: str
-    passed: bool
-    value: Plain
-    threshold: Plain
-    meaning: str
-    hint: str
-    unit: str = ""
-    power: str = ""
-    by_construction: bool = False
-    blind: bool = False
-    switched_off: bool = False
-
-    def __post_init__(self) -> None:
-        _finite(self.value)
-        _finite(self.threshold)
-
-    @property
-    def tested(self) -> bool:
-        """Whether the gate counts in "N of M gates passed"; a failed gate always does."""
-        return self.outcome in ("passed", "failed")
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome as text. A gate that could not fail has not passed."""
-        if not self.passed:
-            return "failed"
-        if self.switched_off:
-            return "switched off"
-        return "by construction" if self.by_construction else "no power" if self.blind else "passed"
-
-
-def tally(outcomes: Iterable[str]) -> str:
-    """Return the summary line of gates: "12 of 12 gates passed; 2 switched off; 1 had no power"."""
-    n = Counter(outcomes)
-    parts = [f"{n['passed']} of {n['passed'] + n['failed']} gates passed"]
-    parts += [f"{n['switched off']} switched off"] if n["switched off"] else []
-    parts += [f"{n['by construction']} more hold by construction"] if n["by construction"] else []
-    parts += [f"{n['no power']} had no power"] if n["no power"] else []
-    return "; ".join(parts)
-
-
-def all_clear(gates: Sequence[Gate]) -> bool:
-    """Whether there are gates, none of them failed and none is switched off: the condition for a
-    green headline.
-    """
-    return bool(gates) and all(gate.passed and not gate.switched_off for gate in gates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +163,10 @@ class ReleaseRecord:
         warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public
             seed.
         signing_key: fingerprint of the public key that signed the manifest.
-        risk_threshold: the largest risk for a patient that the privacy officer accepts, in [0, 1].
+        verdicts: the verdict for the audience of this release, then those for others.
+        recipient, purpose, review_on: who gets it, for what, and when the decision is reviewed (an
+            ISO 8601 date), as the officer wrote them; or "".
+        listed: share of the patients that the known-patient list has; None without a list.
         earlier: other releases of the same notes under another key: run and kind of each.
         reuses: run of the release that this one joins under the same key, or "".
     """
@@ -248,7 +177,7 @@ class ReleaseRecord:
     version: str
     corpus: CorpusFacts
     accounting: tuple[TokenRow, ...]
-    gates: tuple[Gate, ...]
+    verdicts: tuple[Verdict, ...]
     findings: tuple[Finding, ...]
     phi: tuple[PhiCount, ...] | None = None
     settings: tuple[Fact, ...] = ()
@@ -257,7 +186,10 @@ class ReleaseRecord:
     skipped: tuple[str, ...] = ()
     signing_key: str = ""
     test_seed: bool = False
-    risk_threshold: float = 0.09
+    recipient: str = ""
+    purpose: str = ""
+    review_on: str = ""
+    listed: float | None = None
     kind: str = "obfuscated"
     about: str = ""
     excerpts: tuple[str, ...] = ()
@@ -265,9 +197,19 @@ class ReleaseRecord:
     reuses: str = ""
 
     @property
+    def verdict(self) -> Verdict:
+        """The verdict for the audience of this release."""
+        return self.verdicts[0]
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates with the limits of the audience of this release."""
+        return self.verdict.gates
+
+    @property
     def refused(self) -> bool:
-        """Whether a gate failed, so that nothing may leave."""
-        return not all(gate.passed for gate in self.gates)
+        """Whether nothing may leave to the audience of this release."""
+        return not self.verdict.may_leave
 
 
 @cache
@@ -279,8 +221,13 @@ def _adapter() -> Any:
 
 def to_json(record: ReleaseRecord) -> str:
     """Return the record as JSON."""
-    data = _adapter().dump_python(record, mode="json", exclude={"findings"})
+    gates = {"__all__": {"finding"}}
+    left_out = {"findings": True, "verdicts": {"__all__": {"gates": gates}}}
+    data = _adapter().dump_python(record, mode="json", exclude=left_out)
     data["findings"] = [finding.as_dict() for finding in record.findings]
+    for shown, verdict in zip(data["verdicts"], record.verdicts, strict=True):
+        for entry, gate in zip(shown["gates"], verdict.gates, strict=True):
+            entry["finding"] = gate.finding.as_dict() if gate.finding else None
     return json.dumps({"schema": SCHEMA, **data}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -293,6 +240,9 @@ def from_json(text: Any, where: str = "") -> ReleaseRecord:
         if data.pop("schema") != SCHEMA:
             raise ValueError
         data["findings"] = [Finding.from_dict(finding) for finding in data["findings"]]
+        for gate in (gate for verdict in data["verdicts"] for gate in verdict["gates"]):
+            if gate["finding"] is not None:
+                gate["finding"] = Finding.from_dict(gate["finding"])
         record: ReleaseRecord = _adapter().validate_python(data)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = f"is damaged, or not a report record of this version ({SCHEMA})"

@@ -23,8 +23,9 @@ from clinveil.report import risks
 from clinveil.report.cells import FindingRow, accounting, sentence
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.outward import hidden, hidden_gate
-from clinveil.report.page_one import clipped, first_page, gap_bar, risk_bar, uses
-from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, tally
+from clinveil.report.page_one import clipped, default_of, first_page, gap_bar, uses
+from clinveil.report.record import AlignedNote, ReleaseRecord
+from clinveil.report.verdict import OUTCOMES, Gate, Plain
 
 NOTE_BYTES = 2_000_000  # of all aligned notes together; keeps the page under 3 MB
 TOKEN_MARKUP = 70  # bytes of tags around a token
@@ -43,8 +44,7 @@ def render(record: ReleaseRecord) -> str:
             style=style,
             style_hash=style_hash,
             front=first_page(record),
-            score=tally(gate.outcome for gate in record.gates),
-            gates=sorted(record.gates, key=lambda gate: (gate.passed, not gate.switched_off)),
+            gates=sorted(record.gates, key=lambda gate: OUTCOMES.index(gate.outcome)),
             table=risks.table(record),
             other_attacks=risks.other_attacks(record),
             uses=uses(record),
@@ -100,8 +100,8 @@ def environment() -> Environment:
     }
     made.filters |= {"cut": clipped, "sentence": sentence}
     made.globals |= {"gate_number": gate_number, "gate_limit": gate_limit, "success": success}
-    made.globals |= {"people": people}
-    made.globals |= {"gap_bar": gap_bar, "risk_bar": risk_bar}
+    made.globals |= {"people": people, "default_of": default_of}
+    made.globals |= {"gap_bar": gap_bar}
     return made
 
 
@@ -158,21 +158,21 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
     if hidden_gate(gate, record.corpus.read):
         return data_element(small())
     unit = "share" if gate.unit.split(" ")[0] == "share" else gate.unit
-    return _p_sign(gate, "=") + plain(gate.value, unit)
+    is_p = gate.unit.startswith("P value") and gate.value is not None
+    return Markup("P = " if is_p else "") + plain(gate.value, unit)
 
 
 def gate_limit(gate: Gate) -> Markup:
-    """Return the limit of a gate; text is cut."""
-    if isinstance(gate.threshold, str):
-        return Markup("{}").format(clipped(gate.threshold, 40))
-    return _p_sign(gate, "≥") + plain(gate.threshold, gate.unit.split(" ")[0])
-
-
-def _p_sign(gate: Gate, relation: str) -> Markup:
-    """Return `P =` or `P ≥` for gates on a P value, so that it is not taken for a count."""
-    return Markup(
-        f"P {relation} " if gate.unit.startswith("P value") and gate.value is not None else ""
-    )
+    """Return the limit of a gate; text is cut, and an allowed number of patients is hidden if
+    small.
+    """
+    if gate.unit.startswith("P value"):
+        return Markup("chance")
+    if gate.risk == "use":
+        return Markup("above {}").format(plain(gate.limit, "share"))
+    if isinstance(gate.limit, str):
+        return Markup("{}").format(clipped(gate.limit, 40))
+    return plain(gate.limit, "" if gate.risk == "residues" else gate.unit.split(" ")[0])
 
 
 def success(row: FindingRow) -> Markup:
@@ -219,7 +219,6 @@ def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
     return made.get_template("card.md").render(
         record=record,
         front=front,
-        score=tally(gate.outcome for gate in record.gates),
         notes=notes,
         text=next(
             (column.name for column in columns if column.disposition.startswith("text")), "text"

@@ -1,5 +1,4 @@
-"""Arrange findings about risk: what each adversary achieved on each target, and whether it is above
-the threshold.
+"""Arrange findings about risk: what each adversary achieved on each target.
 
 Also the three criteria of the Article 29 Working Party, and legal rules with their evidence, from
 `rules.toml`.
@@ -9,31 +8,27 @@ Source: Article 29 Working Party, Opinion 05/2014 (WP216); EMA/90915/2016 (Polic
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 from clinveil.attacks import (
-    GATED,
     LABELS,
     AdversaryRow,
     Holding,
-    above_chance,
     adversary_table,
     holding_of,
     target_of,
 )
 from clinveil.core import Cell, Finding
-from clinveil.report.cells import FindingRow, row, sentence
+from clinveil.report.cells import FindingRow, row
 from clinveil.report.measures import find, texts_of_classes
-from clinveil.report.numerals import Number, number
+from clinveil.report.numerals import Number
 from clinveil.report.record import ReleaseRecord
-from clinveil.stats import clopper_pearson
+from clinveil.report.verdict import Gate
 
-Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
-ONE_SIDED = 1.645  # normal quantile of 95 %
 NAMES: Mapping[str, str] = {str(holding): label for holding, label in LABELS.items()}
 METHODS = {
     "without the vectors": "words compared, without vectors",
@@ -41,7 +36,6 @@ METHODS = {
     "with the channel": "words compared through the channel",
 }
 """Attacks with a name that states what the attacker has; others are printed as they are named."""
-RECALL = "known-patient list{} only; what detection missed is not measured"
 TARGETS: Mapping[str, str] = {
     "names": "Names of patients recovered",
     "planted names": "Planted names recovered",
@@ -56,47 +50,6 @@ TARGETS: Mapping[str, str] = {
     "copies": "Passages copied from real notes",
     "kept columns": "Kept columns inferred or unique",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """One risk: the strongest judged adversary, its figure and the verdict; without a figure the
-    reason why.
-
-    `adversary` is the one who got the figure, with the method. `limit` is the threshold on the
-    scale of the figure.
-    """
-
-    target: str
-    adversary: str = ""
-    row: FindingRow | None = None
-    verdict: Verdict | None = None
-    why: str = ""
-    limit: float = 0.0
-
-    @property
-    def not_above(self) -> str:
-        """What a risk above the threshold does not exceed: chance, or the control where chance is
-        unknown; or "".
-        """
-        if self.row is None or self.verdict != "above the threshold":
-            return ""
-        found = self.row.finding
-        low = found.value if found.low is None else found.low
-        control = (
-            found.control if found.chance is None and found.control_kind == "negative" else None
-        )
-        for name, level in (("chance", found.chance), ("the control", control)):
-            if level is not None and low is not None and low <= level:
-                return name
-        return ""
-
-    @property
-    def judgement(self) -> str:
-        """The verdict, and what the risk does not exceed."""
-        return (
-            f"{self.verdict}, not above {self.not_above}" if self.not_above else self.verdict or ""
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,68 +111,6 @@ def _range(numbers: Sequence[Number]) -> str:
     return texts[0] if len(set(texts)) == 1 else f"{texts[0]} to {texts[-1]}" if texts else ""
 
 
-def strongest(
-    findings: Iterable[Finding], targets: Collection[str], threshold: float
-) -> Finding | None:
-    """Return the strongest finding on these targets among adversaries that gates judge; measured
-    ones come first.
-
-    For one target, as in the table, it is the one furthest above chance. Among targets, one above
-    the threshold comes first, so that "below the threshold" is true of all of them.
-    """
-    tops: dict[str, Finding] = {}
-    for finding in findings:
-        target = target_of(finding)
-        if target in targets and holding_of(finding) in GATED:
-            tops[target] = max(tops.get(target, finding), finding, key=above_chance)
-
-    def rank(finding: Finding) -> tuple[bool, bool, float]:
-        above = finding.value is not None and finding.value > limit_of(finding, threshold)
-        return (
-            above and verdict(finding, threshold) == "above the threshold",
-            above,
-            above_chance(finding),
-        )
-
-    return max(tops.values(), key=rank, default=None)
-
-
-def risk(name: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
-    """Return the strongest result on these targets; `name` names the risk where there is none."""
-    finding = strongest(record.findings, targets, record.risk_threshold)
-    if finding is None:
-        return Risk(name, why="Not measured.")
-    adversary = NAMES.get(holding_of(finding), "")
-    if finding.value is None:
-        return Risk(name, adversary, why=sentence(finding.why))
-    target = target_of(finding)
-    shown = _shown(finding)
-    adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
-    if target == "own identifiers":
-        listed = finding.known_list.in_release if finding.known_list else 0
-        patients = record.corpus.patients
-        covers = (
-            f" ({number(listed / patients, 'share').text} of the patients)"
-            if listed and patients
-            else ""
-        )
-        adversary = f"{adversary}; {RECALL.format(covers)}"
-    elif target == "copies":
-        runs = f"; runs of {', '.join(finding.labels)}" if finding.labels else ""
-        adversary = (
-            f"{adversary}{runs}; control {shown.control.text}"
-            f" ({finding.control_is.partition(',')[0]})"
-        )
-    limit = limit_of(finding, record.risk_threshold)
-    return Risk(
-        TARGETS.get(target, name),
-        adversary,
-        shown,
-        verdict(finding, record.risk_threshold),
-        limit=limit,
-    )
-
-
 def _shown(finding: Finding) -> FindingRow:
     """Return the cells of a finding of the adversary table: a share, or an area under the curve."""
     return row(finding, outward=True, kind="score" if _is_area(finding) else "share")
@@ -230,17 +121,14 @@ def _method(finding: Finding) -> str:
     return METHODS.get(finding.attack, finding.attack)
 
 
+def attacker(finding: Finding) -> str:
+    """Return who made an attack of the adversary table, and how, without what they hold."""
+    who = NAMES.get(holding_of(finding), "").partition(" (")[0]
+    return "; ".join(part for part in (who, _method(finding)) if part)
+
+
 def _is_area(finding: Finding) -> bool:
     return target_of(finding) == "membership"
-
-
-def limit_of(finding: Finding, threshold: float) -> float:
-    """Return the threshold on the scale of a finding.
-
-    For an area under the curve A, 2 A - 1 is the success above guessing, so the limit is (1 +
-    threshold) / 2.
-    """
-    return (1 + threshold) / 2 if _is_area(finding) else threshold
 
 
 def table(record: ReleaseRecord) -> Table:
@@ -290,49 +178,6 @@ def other_attacks(record: ReleaseRecord) -> tuple[FindingRow, ...]:
     )
 
 
-def verdict(finding: Finding, threshold: float) -> Verdict:
-    """Compare a share with the threshold; its interval decides.
-
-    Above: the interval lies above the threshold, or the estimate does and there are enough cases.
-    Below: the interval lies below it. A number without an interval is taken as exact. Raises
-    ValueError for a finding without a value.
-    """
-    if finding.value is None:
-        raise ValueError("a finding without a value has no verdict")
-    low = finding.value if finding.low is None else finding.low
-    high = finding.value if finding.high is None else finding.high
-    limit = limit_of(finding, threshold)
-    chance = 0.5 if _is_area(finding) else 0.0
-    if low > limit or (finding.value > limit and effective(finding) >= enough(limit, chance)):
-        return "above the threshold"
-    return "below the threshold" if high <= limit else "too few cases to tell"
-
-
-def enough(limit: float, chance: float = 0.0) -> float:
-    """Return the number of cases from which a release halfway between chance and limit is refused
-    in 5 % at most.
-    """
-    half = max(limit - chance, 1e-9) / 2
-    share = chance + half
-    return (ONE_SIDED / half) ** 2 * share * (1 - share)
-
-
-def effective(finding: Finding) -> float:
-    """Return the number of independent cases that gives an interval of this width; at most `n`."""
-    value = finding.value or 0.0
-    low = finding.low
-    high = finding.high
-    if low is None or high is None or high <= low:
-        return float(finding.n)
-    few = 1.0
-    many = max(1.0, float(finding.n))
-    for _ in range(40):
-        middle = (few + many) / 2
-        ends = clopper_pearson(value * middle, middle)
-        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
-    return many
-
-
 @cache
 def _text() -> Mapping[str, Any]:
     return tomllib.loads(
@@ -340,10 +185,19 @@ def _text() -> Mapping[str, Any]:
     )
 
 
-def criteria(record: ReleaseRecord) -> list[tuple[str, str, Risk]]:
-    """Return name, question and strongest result of the three criteria for this record."""
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A criterion of the Article 29 Working Party, and the gates on its risks, the worst first."""
+
+    name: str
+    asks: str
+    gates: tuple[Gate, ...]
+
+
+def criteria(record: ReleaseRecord) -> list[Criterion]:
+    """Return the three criteria for this record."""
     return [
-        (entry["name"], entry["asks"], risk("", entry["targets"], record))
+        Criterion(entry["name"], entry["asks"], record.verdict.on(entry["risks"]))
         for entry in _text()["criterion"]
     ]
 

@@ -30,7 +30,7 @@ from clinveil.attacks.adversary import (
 from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.channel.inversion import word_strata
-from clinveil.attacks.threats import GATED, Target, tagged
+from clinveil.attacks.threats import Target, tagged
 from clinveil.channel import identity_channel
 from clinveil.core import Finding, Ints, Mask, Numbers, setting
 from clinveil.stats import HitCounts, MeasureSpec
@@ -163,8 +163,7 @@ def _of_adversary(finding: Finding, name: str, reader: Adversary, stratum: str) 
     target = TARGETS.get(stratum)
     if reader.holding is None or target is None or finding.measure == UNPROTECTED:
         return labelled
-    gated = target in GATED_TARGETS and reader.holding in GATED
-    return tagged(labelled, reader.holding, target, gated=gated)
+    return tagged(labelled, reader.holding, target)
 
 
 @dataclass(frozen=True, eq=False)

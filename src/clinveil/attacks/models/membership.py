@@ -162,7 +162,7 @@ def membership_of_release(
     if fewest < FOLDS:
         why = f"one side has {fewest} patients, and membership inference requires {FOLDS}"
         missing = MeasureSpec(measure="attack.membership", unit="patients").missing(why)
-        return [tagged(missing, "recipient", "membership", gated=False)]
+        return [tagged(missing, "recipient", "membership")]
     _refuse_shared(training, held_out, None)
     training = _sample(training, most, rng)
     held_out = _sample(held_out, most, rng)
@@ -189,7 +189,7 @@ def _of_recipient(finding: Finding) -> Finding:
     """
     if finding.measure != "attack.membership":
         return finding
-    return tagged(finding, "recipient", "membership", gated=False)
+    return tagged(finding, "recipient", "membership")
 
 
 def _with_positive(findings: Sequence[Finding], positive: Sequence[Finding]) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ class Uniqueness(Attack):
         """Run the attack; deterministic."""
         assert context.released is not None
         findings = kept_columns(context.released, context.keep, context.executor)
-        return [tagged(f, "recipient", "kept columns", gated=False) for f in findings]
+        return [tagged(f, "recipient", "kept columns") for f in findings]
 
 
 def kept_columns(released: Corpus, keep: Sequence[str], executor: Map = serial) -> list[Finding]:

@@ -9,6 +9,7 @@ from clinveil.cli.options import NotesOrQuery, Out, Vault
 from clinveil.cli.progress import say
 from clinveil.core import TEST_SEED
 from clinveil.phi import DeidentifySettings, deidentify_notes
+from clinveil.report import Limits
 
 
 @command(
@@ -35,9 +36,9 @@ def deidentify(
     if kept := {label: count for label, count in counts.kept.items() if count}:
         say(f"KEPT unchanged: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: identifiers that the detectors missed remain in these notes")
-    limit = how.identifiers.max_residues
+    limit = Limits.read().rules("agreement")["residues"].most or 0.0
     if counts.residues.notes_with_residues > (most := counts.residues.allowed(limit)):
         opened = f"open them with: clinveil review {out.name}"
-        allowed = f"at most {most} notes may have residues (identifiers.max_residues {limit:g})"
+        allowed = f"at most {most} notes may have residues ({limit:g} of the notes)"
         say(f"LIMIT: {allowed}; {opened}")
         raise typer.Exit(4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,11 +11,9 @@ from typing import Any, ClassVar
 from numpy.random import Generator
 
 from clinveil.attacks import (
-    TARGETS,
     Context,
     CopyScan,
     Inversion,
-    Target,
     scan_copies,
     single_names,
 )
@@ -31,13 +29,7 @@ from clinveil.channel import (
 )
 from clinveil.core import Finding, InputError, Settings, UsageError, fingerprint, remove, steps
 from clinveil.corpus import Accounting, Corpus, PatientSubset
-from clinveil.releases.attack_gates import (
-    LINKAGE_WARNED,
-    adversary_gates,
-    linkage_warnings,
-    patient_gates,
-    switched_off,
-)
+from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.gates import accounting_gates, model_gates, output_gates
@@ -48,9 +40,7 @@ from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.samples import aligned, sources
 from clinveil.releases.settings import (
     IdentifierSwitch,
-    KeptLimits,
     PatientFloor,
-    RecoveryLimits,
     ReleaseChannelSettings,
     ReleaseSettings,
 )
@@ -85,8 +75,6 @@ class ChannelProducer(Producer):
             PatientFloor,
             VectorSettings,
             IdentifierSwitch,
-            KeptLimits,
-            RecoveryLimits,
         )
     )
     learns: ClassVar[tuple[str, ...]] = LEARNED
@@ -189,7 +177,6 @@ class ChannelProducer(Producer):
 class ChannelProduct(SourcedProduct):
     """Notes with words that were drawn from a channel."""
 
-    judged: ClassVar[Collection[Target]] = TARGETS
     vectors: Vectors = field(repr=False)
     channel: Channel = field(repr=False)
     tally: TokenTally
@@ -243,23 +230,13 @@ class ChannelProduct(SourcedProduct):
             yield scan_copies(context.released, training, others, rng)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Return the gates on the output check, and on attacks."""
+        """Return the gates on the output check, copies, and own identifiers."""
         by_chance = self.job.settings.channel.uses_model and self.channel.policy.background > 0
         gates = output_gates(self.check, self.tally, may_repeat=by_chance)
         for scan in self.scans:
             gates += model_gates(scan, self.job.settings.channel.ngram_patients)
-        return [*gates, *self.attack_gates(findings)]
-
-    def attack_gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Return the gates on own identifiers, recovered words and linked notes."""
-        settings = self.job.settings
-        numbers = settings.channel.numbers != "drop"
-        return [
-            *patient_gates(findings, digits=numbers),
-            *adversary_gates(
-                findings, settings.max_names, settings.max_linkage, settings.max_stolen
-            ),
-        ]
+        digits = self.job.settings.channel.numbers != "drop"
+        return [*gates, *patient_gates(findings, digits=digits)]
 
     def accounting(self) -> tuple[TokenRow, ...]:
         """Return source tokens by class and outcome; white space is not counted."""
@@ -342,8 +319,6 @@ class ChannelProduct(SourcedProduct):
                 f"{self.tally.kept_words:,} words were left unchanged on request; they are not"
                 " protected."
             )
-        yield from linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
-        yield from switched_off(settings.max_names, settings.max_linkage)
 
     def _vector_warnings(self) -> Iterator[str]:
         """Yield warnings on vectors that others can have or approximate."""

@@ -5,13 +5,12 @@ It is also the base of the kinds that write each source note once (`_channel.py`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from numpy.random import Generator
 
-from clinveil.attacks import Context, Target
+from clinveil.attacks import Context
 from clinveil.core import Finding
 from clinveil.corpus import Accounting, Corpus
 from clinveil.phi import NameIndex
@@ -22,20 +21,18 @@ from clinveil.releases.measured import AttackSample, sample_case
 from clinveil.releases.prepared_input import Preflight
 from clinveil.releases.producer import MEASURE, Producer, Product
 from clinveil.releases.samples import as_treated, sources
-from clinveil.releases.settings import KeptLimits, ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.treatment import counted, treated
 from clinveil.releases.writing import opened, write_notes
 from clinveil.report import AlignedNote, Gate
 from clinveil.vectors import WordCounts
 
-OWN_IDENTIFIERS: Target = "own identifiers"
-
 
 class DeidentifiedProducer(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
-    settings = frozenset({KeptLimits})
     keeps_markup = True
+    audiences = ("agreement",)
 
     def plan(
         self, totals: Preflight, settings: ReleaseSettings, *, train: bool = True
@@ -78,8 +75,6 @@ class SourcedProduct(Product):
             if searched for.
     """
 
-    # Readable notes can be linked by their words.
-    judged: ClassVar[Collection[Target]] = (OWN_IDENTIFIERS,)
     entered: Corpus = field(repr=False)
     counts: WordCounts = field(repr=False)
     name_index: NameIndex | None = field(repr=False)

@@ -234,8 +234,8 @@ class View:
         """Return the finding on the share of notes linked with its cell of the adversary table."""
         if self.target is None or finding.measure != "attack.linkage":
             return finding
-        gated = attacker != WITH and self.target != "note by its whole text"
-        return tagged(finding, _HOLDINGS[attacker], self.target, gated=gated)
+        is_whole = self.target == "note by its whole text"
+        return tagged(finding, _HOLDINGS[attacker], self.target, gated=False if is_whole else None)
 
     def combined(self, attacker: str, scores: Sequence[Doubles], rng: Generator) -> Linked:
         """Combine all matchers of an attacker."""
