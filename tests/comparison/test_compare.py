@@ -194,7 +194,7 @@ def judged(name, agreement, public):
 def test_the_advice_names_only_releases_that_may_leave():
     table = table_of(comparison_of(judged("a", True, False), judged("b", False, False)))
     assert table.advice.startswith(
-        "A may leave under an agreement; none of these may leave to the public."
+        "May leave under an agreement: a. May leave to the public: none of these."
     )
     assert " b " not in table.advice
 

@@ -24,11 +24,14 @@ NOT_MEASURED = "these notes give this attacker or this task no case"
 
 
 class ComparisonCell(NamedTuple):
-    """A cell: its text, the reason where it has no number, and how far a risk is above chance."""
+    """A cell: its text, the reason where it has no number, how far a risk is above chance, and the
+    text without intervals, if it has any.
+    """
 
     text: str
     why: str = ""
     above: float = -2.0
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,14 +153,20 @@ def _of_real(release: MeasuredRelease, model: str) -> ComparisonCell:
     floor = ""
     if scores.floor is not None and scores.ceiling:
         floor = f"floor {100 * scores.floor / scores.ceiling:.0f}{SPACE}%"
-    return ComparisonCell(_interval(scores.of_ceiling, *ends, also=floor))
+    return ComparisonCell(
+        _interval(scores.of_ceiling, *ends, also=floor),
+        short=_interval(scores.of_ceiling, None, None, also=floor),
+    )
 
 
 def _of_gap(release: MeasuredRelease, measure: str) -> ComparisonCell:
     finding = utility_of(release, measure)
     if finding is None or finding.value is None:
         return ComparisonCell(NONE, (finding.why if finding else "") or NOT_MEASURED)
-    return ComparisonCell(_interval(finding.value, finding.low, finding.high))
+    return ComparisonCell(
+        _interval(finding.value, finding.low, finding.high),
+        short=_interval(finding.value, None, None),
+    )
 
 
 def _interval(value: float, low: float | None, high: float | None, also: str = "") -> str:
@@ -244,7 +253,8 @@ def _membership(release: MeasuredRelease) -> ComparisonCell:
     ends = "" if auc.low is None or auc.high is None else f"{auc.low:.2f} to {auc.high:.2f}, "
     chance = 0.5 if auc.chance is None else auc.chance
     text = f"{auc.value:.2f} ({ends}chance {chance:.2f})"
-    return ComparisonCell(text, above=2 * (auc.value - chance))
+    short = f"{auc.value:.2f} (chance {chance:.2f})"
+    return ComparisonCell(text, above=2 * (auc.value - chance), short=short)
 
 
 def _copied(release: MeasuredRelease) -> ComparisonCell:

@@ -30,9 +30,9 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
 DEMO: dict[str, tuple[str, ...]] = {
     "deidentified": ("kind=deidentified",),
     "obfuscated": ("kind=obfuscated", "vectors.epochs=5"),
-    "synthetic": ("kind=synthetic",),
+    "synthetic": ("kind=synthetic", "channel.min_patients=12"),
 }
-"""The releases of `clinveil demo`: few passes over few notes."""
+"""The releases of `clinveil demo`: few passes over few notes, which resemble each other."""
 PRIVATE = {
     f"epsilon-{epsilon}": ("kind=synthetic", f"synthetic.epsilon={epsilon}")
     for epsilon in (8, 3, 1)

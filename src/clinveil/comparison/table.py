@@ -13,6 +13,9 @@ from clinveil.report import NONE
 
 TO: dict[str, str] = {"agreement": "under an agreement", "public": "to the public"}
 """The audiences of a verdict, with their text."""
+IN_HEADS = (" to recipients under an agreement", " to the public")
+"""Words of a verdict that a heading of the terminal says."""
+NO_NOTES = "it is refused, so its notes were not kept"
 GROUPS: dict[Group, str] = {
     "use": "Use for recipients",
     "risk": "Risk from recipients",
@@ -69,7 +72,8 @@ class ComparisonTable:
 
     Attributes:
         lead: what was compared, with floor and ceiling of the classifiers. advice: how to choose.
-        meanings: label and sentence of each line. reasons: letter and text.
+        meanings: label and sentence of each line. reasons: letter and text. short_reasons: of the
+            table for the terminal.
     """
 
     lead: str
@@ -77,6 +81,7 @@ class ComparisonTable:
     rows: tuple[TableRow, ...]
     meanings: tuple[tuple[str, str], ...]
     reasons: tuple[tuple[str, str], ...]
+    short_reasons: tuple[tuple[str, str], ...]
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
@@ -95,8 +100,7 @@ class ComparisonTable:
             _side_by_side(self.rows[start : start + ACROSS])
             for start in range(0, len(self.rows), ACROSS)
         ]
-        used = {e.note for row in self.rows for _, entries in row.short for e in entries}
-        notes = [f"({letter}) {reason}." for letter, reason in self.reasons if letter in used]
+        notes = [f"({letter}) {reason}." for letter, reason in self.short_reasons]
         wrapped = ["\n".join(textwrap.wrap(text, WIDTH)) for text in (*notes, self.advice)]
         return "\n\n".join([*parts, *wrapped])
 
@@ -105,13 +109,15 @@ def table_of(comparison: Comparison) -> ComparisonTable:
     """Return the table of a comparison."""
     lines = list(lines_of(comparison))
     reasons = Reasons()
-    rows = tuple(_row(measured, lines, reasons) for measured in comparison.releases)
+    short = Reasons()
+    rows = tuple(_row(measured, lines, reasons, short) for measured in comparison.releases)
     return ComparisonTable(
         lead=_lead(comparison),
         advice=advice(comparison.releases),
         rows=rows,
         meanings=tuple((line.label, line.meaning) for line in lines),
         reasons=tuple((letter, why) for why, letter in reasons.letters.items()),
+        short_reasons=tuple((letter, why) for why, letter in short.letters.items()),
     )
 
 
@@ -141,15 +147,16 @@ def advice(releases: Sequence[MeasuredRelease]) -> str:
             for one in releases
             if audience in one.verdicts and one.verdicts[audience].may_leave
         ]
-        sentences.append(f"{', '.join(names) or 'none of these'} may leave {text}")
-    first, second = sentences
+        sentences.append(f"May leave {text}: {', '.join(names) or 'none of these'}.")
     return (
-        f"{first[:1].upper()}{first[1:]}; {second}. Of the releases that may leave to your"
-        " recipients, choose the one whose use fits their work; a person decides, with its report."
+        f"{' '.join(sentences)} Of those for your recipients, choose the one whose use fits their"
+        " work; a person decides, with its report."
     )
 
 
-def _row(measured: MeasuredRelease, lines: Sequence[Line], reasons: Reasons) -> TableRow:
+def _row(
+    measured: MeasuredRelease, lines: Sequence[Line], reasons: Reasons, short: Reasons
+) -> TableRow:
     kind = "" if measured.name == measured.kind else f" ({measured.kind})"
     if measured.why:
         missing = Entry("", NONE, reasons.letter(measured.why))
@@ -159,7 +166,10 @@ def _row(measured: MeasuredRelease, lines: Sequence[Line], reasons: Reasons) -> 
             phrase="",
             verdicts=((False, missing),),
             cells=tuple((missing,) for _ in GROUPS),
-            short=(("", (Entry("", measured.name),)), ("reads like", (missing,))),
+            short=(
+                ("", (Entry("", measured.name),)),
+                ("reads like", (Entry("", NONE, short.letter(measured.why)),)),
+            ),
         )
     cells = {line: line.cell(measured) for line in lines}
     return TableRow(
@@ -174,18 +184,23 @@ def _row(measured: MeasuredRelease, lines: Sequence[Line], reasons: Reasons) -> 
             tuple(_entries([(line, cells[line]) for line in lines if line.group == group], reasons))
             for group in GROUPS
         ),
-        short=tuple(_short(measured, cells, reasons)),
+        short=tuple(_short(measured, cells, short)),
     )
 
 
-def _entries(pairs: Sequence[tuple[Line, ComparisonCell]], reasons: Reasons) -> Iterator[Entry]:
-    """Yield the lines of a cell; those that are empty for one reason are one line."""
+def _entries(
+    pairs: Sequence[tuple[Line, ComparisonCell]], reasons: Reasons, *, short: bool = False
+) -> Iterator[Entry]:
+    """Yield the lines of a cell; those that are empty for one reason are one line.
+
+    short: without intervals.
+    """
     empty: dict[str, list[str]] = {}
     for line, cell in pairs:
         if cell.text == NONE:
             empty.setdefault(cell.why, []).append(line.label)
         else:
-            yield Entry(line.label, cell.text)
+            yield Entry(line.label, (cell.short if short else "") or cell.text)
     for why, labels in empty.items():
         yield Entry(", ".join(labels), NONE, reasons.letter(why))
 
@@ -195,14 +210,18 @@ def _short(
 ) -> Iterator[tuple[str, tuple[Entry, ...]]]:
     """Yield heading and entries of the lines in the terminal."""
     yield "", (Entry("", measured.name),)
-    yield "reads like", (Entry("", f"“{measured.phrase}”" if measured.phrase else NONE),)
+    phrase = Entry("", NONE, reasons.letter(NO_NOTES))
+    yield "reads like", (Entry("", f"“{measured.phrase}”") if measured.phrase else phrase,)
     uses = [(line, cell) for line, cell in cells.items() if line.group == "use"]
-    yield "use", tuple(_entries(uses, reasons))
+    yield "use", tuple(_entries(uses, reasons, short=True))
     risks = [(line, cell) for line, cell in cells.items() if line.group == "risk"]
     worst = max(risks, key=lambda risk: risk[1].above)
-    yield "worst risk", tuple(_entries([worst], reasons))
+    yield "worst risk", tuple(_entries([worst], reasons, short=True))
     for audience, verdict in measured.verdicts.items():
-        yield audience, (Entry("", verdict.sentence),)
+        sentence = verdict.sentence
+        for words in IN_HEADS:
+            sentence = sentence.replace(words, "")
+        yield audience, (Entry("", sentence),)
 
 
 def _side_by_side(rows: Sequence[TableRow]) -> str:
