@@ -7,8 +7,7 @@ from pathlib import Path
 
 from clinveil.core import NotesSettings, read_json, word_spans
 from clinveil.corpus import Corpus, open_corpus, rows
-from clinveil.releases import Outcome
-from clinveil.releases.crosswalk import VaultTable
+from clinveil.releases import Outcome, source_notes
 
 WORDS = 7
 LINE = 10  # words of a line that is a sentence, not a heading
@@ -38,7 +37,7 @@ def phrase(outcome: Outcome, place: Place | None) -> str:
     notes = released_notes(outcome)
     if place is None or notes is None:
         return ""
-    released_id = _released_id(outcome.folder.vault / "crosswalk.parquet", place.note_id)
+    released_id = _released_id(outcome.folder.vault, place.note_id)
     for note in rows(notes):
         first = place.first if note.note_id == released_id else None
         if released_id is None:
@@ -60,20 +59,12 @@ def released_notes(outcome: Outcome) -> Corpus | None:
     return None
 
 
-def _released_id(crosswalk: Path, source_id: str) -> str | None:
+def _released_id(vault: Path, source_id: str) -> str | None:
     """Return the released id of a source note; None without a crosswalk."""
-    if not crosswalk.exists():
+    if not (vault / "crosswalk.parquet").exists():
         return None
-    for batch in VaultTable(crosswalk).batches():
-        pairs = zip(
-            batch.column("source_note_id").to_pylist(),
-            batch.column("note_id").to_pylist(),
-            strict=True,
-        )
-        for source, released in pairs:
-            if source == source_id:
-                return str(released)
-    return ""
+    pairs = source_notes(vault).items()
+    return next((released for released, source in pairs if source == source_id), "")
 
 
 def _sentence(text: str) -> int | None:
