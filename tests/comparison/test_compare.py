@@ -207,6 +207,16 @@ def test_a_release_that_could_not_be_made_has_its_reason_in_every_form_of_the_ta
         assert "a label has too few patients" in text
 
 
+def test_a_refused_release_has_its_verdict_and_no_words():
+    table = table_of(comparison_of(judged("a", True, True), judged("b", False, False)))
+    (row,) = (row for row in table.rows if row.name.startswith("b"))
+    assert [may_leave for may_leave, _ in row.verdicts] == [False, False]
+    shown = table.terminal()
+    assert "Must not leave." in shown and "its notes were not kept" in shown
+    measured = MeasuredRelease("a", "obfuscated", verdicts={}, phrase="as you know")
+    assert "not kept" not in table_of(comparison_of(measured)).terminal()
+
+
 def test_the_terminal_shows_at_most_three_releases_side_by_side():
     table = table_of(comparison_of(*(judged(name, True, False) for name in "abcd")))
     lines = table.terminal().splitlines()

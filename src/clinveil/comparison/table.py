@@ -210,8 +210,10 @@ def _short(
 ) -> Iterator[tuple[str, tuple[Entry, ...]]]:
     """Yield heading and entries of the lines in the terminal."""
     yield "", (Entry("", measured.name),)
-    phrase = Entry("", NONE, reasons.letter(NO_NOTES))
-    yield "reads like", (Entry("", f"“{measured.phrase}”") if measured.phrase else phrase,)
+    phrase = Entry("", f"“{measured.phrase}”")
+    if not measured.phrase:
+        phrase = Entry("", NONE, reasons.letter(NO_NOTES))
+    yield "reads like", (phrase,)
     uses = [(line, cell) for line, cell in cells.items() if line.group == "use"]
     yield "use", tuple(_entries(uses, reasons, short=True))
     risks = [(line, cell) for line, cell in cells.items() if line.group == "risk"]
