@@ -110,7 +110,7 @@ def test_a_later_release_of_the_key_may_have_other_columns_and_limits():
     assert {name for name in fixed if name.startswith(("synthetic.", "notes."))} == {
         f"synthetic.{name}" for name in ("init", "epsilon", "delta", "public")
     }
-    may_differ = {"patients", "staff", "decisions"}
+    may_differ = {"patients", "staff", "reviewed"}
     assert {name for name in fixed if name.startswith("identifiers.")} == {
         name for name in RELEASE if name.startswith("identifiers.")
     } - {f"identifiers.{name}" for name in may_differ}

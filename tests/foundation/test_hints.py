@@ -208,11 +208,6 @@ CASES = {
         ("release", "--as", "obfuscated"),
         3,
     ),
-    "unique kept values": (
-        lambda at: as_parquet(table(60, site=[f"s{n}" for n in range(60)]), at / "a.parquet"),
-        ("release", "--as", "deidentified", "--keep", "site"),
-        3,
-    ),
     "a setting typed as a flag": (
         lambda at: as_parquet(table(), at / "a.parquet"),
         ("deidentify", "-o", "OUT", "--mode", "tag"),

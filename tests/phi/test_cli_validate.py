@@ -16,10 +16,15 @@ from clinveil.cli import main
 from clinveil.core import InputError, read_findings
 from clinveil.corpus import open_corpus, rows, write_demo
 from clinveil.corpus.demo import demo_chunks
-from clinveil.phi import PASSAGES, decisions_of, open_desk, review_of, review_queue
+from clinveil.phi import STRATA, decisions_of, open_desk, review_of, review_queue
 from clinveil.phi.validation import run as validation
-from clinveil.phi.validation.queue import UNSURE, read_design, read_marks
-from clinveil.phi.validation.sample import AROUND
+from clinveil.phi.validation.marks import (
+    UNSURE,
+    judged_parts,
+    planted_range,
+    read_design,
+    read_marks,
+)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +82,11 @@ def unsure(entry):
     return []
 
 
-def gold_of(folder):
+def is_passage(sample):
+    return not STRATA[sample.stratum].detected
+
+
+def gold_of(folder, finds_planted=True):
     """Return verdicts as the gold spans have them: hits of a place, and the spans of a passage."""
     gold = defaultdict(list)
     for line in next(demo_chunks(8, 5)).spans.splitlines():
@@ -87,15 +96,16 @@ def gold_of(folder):
 
     def verdicts(entry):
         sample = samples[entry.number]
-        first = max(0, sample.start - AROUND)
+        shown = zip(sample.parts, judged_parts(sample), strict=True)
         missed = [
-            keep(max(start, a) - first, min(end, b) - first)
+            keep(first + max(start, a) - a, first + min(end, b) - a)
+            for (a, b), (first, _) in shown
             for start, end in gold[sample.note_id]
-            for a, b in sample.parts
             if a < end and start < b
         ]
-        if sample.stratum in PASSAGES:
-            return missed
+        if is_passage(sample):
+            planted = planted_range(sample) if finds_planted else []
+            return [*missed, *(keep(*one) for one in planted)]
         (place,) = entry.spans
         return [keep(place.start, place.end)] if missed else none(entry)
 
@@ -138,11 +148,15 @@ def test_the_queue_shows_each_location_with_its_context_in_the_notes(done, demo)
     entries = list(review_of(done).entries())
     assert len(entries) == 60
     for entry, sample in zip(entries, design.samples, strict=True):
-        assert entry.note.text in texts[sample.note_id]
+        if not sample.planted:
+            assert entry.note.text in texts[sample.note_id]
         shown = [(span.start, span.end) for span in entry.spans] or list(entry.suspects)
-        assert [entry.note.text[start:end] for start, end in shown] == [
+        assert [entry.note.text[start:end] for start, end in judged_parts(sample)] == [
             texts[sample.note_id][start:end] for start, end in sample.parts
         ]
+        judged = {i for start, end in judged_parts(sample) for i in range(start, end)}
+        judged |= {i for start, end in planted_range(sample) for i in range(start, end)}
+        assert {i for start, end in shown for i in range(start, end)} == judged
 
 
 def test_who_judges_does_not_see_what_was_detected(done):
@@ -158,27 +172,33 @@ def test_who_judges_does_not_see_what_was_detected(done):
     assert {tuple(span[name] for name in seen) for span in places} == {
         ("ID", "open", "sample", 1.0, "")
     }
-    strata = {design.stratum for design in read_design(done).samples}
-    assert {"found", "rest"} <= strata
+    assert {is_passage(sample) for sample in read_design(done).samples} == {True, False}
 
 
 def test_marks_are_what_was_decided(done):
     samples = read_design(done).samples
-    passage = next(n for n, sample in enumerate(samples) if sample.stratum in PASSAGES)
-    place, other, third = [n for n, s in enumerate(samples) if s.stratum not in PASSAGES][:3]
+    passage = next(n for n, sample in enumerate(samples) if sample.planted)
+    place, other, third = [n for n, s in enumerate(samples) if not is_passage(s)][:3]
 
     def verdicts(entry):
         if entry.number == passage:
-            start, end = entry.suspects[0]
+            start, end = judged_parts(samples[passage])[0]
             outside = [] if start == 0 else [keep(0, 1)]  # belongs to another location
-            return [keep(start, start + 1), keep(end - 1, end), *outside]
+            planted = planted_range(samples[passage])  # is no identifier of the notes
+            return [
+                keep(start, start + 1),
+                keep(end - 1, end),
+                *outside,
+                *(keep(*one) for one in planted),
+            ]
         if entry.number == place:
             (span,) = entry.spans
             return [keep(span.start, span.end)]
         return {other: none, third: unsure}.get(entry.number, lambda _: None)(entry)
 
     marks = read_marks(judge(done, verdicts), read_design(done))
-    assert marks == {passage: 2, place: 1, other: 0, third: UNSURE}
+    assert marks.counts == {passage: 2, place: 1, other: 0, third: UNSURE}
+    assert marks.planted == {passage: True}
 
 
 def test_marks_give_recall(done):
@@ -197,14 +217,14 @@ def test_unsure_widens_both_ways(done, tmp_path):
     sure = gold_of(done)
 
     def doubtful(entry):
-        return unsure(entry) if entry.spans and entry.number % 3 == 0 else sure(entry)
+        return unsure(entry) if entry.spans and entry.number % 2 == 0 else sure(entry)
 
     for name, verdicts in {"a": sure, "b": doubtful}.items():
         path = str(judge(done, verdicts, reviewer=name))
         main(["validate", str(done), "--marked", path, "--json", str(tmp_path / f"{name}.json")])
     a, b = (read_findings(tmp_path / f"{name}.json")[0] for name in "ab")
-    assert b.numbers["unsure"] >= 8
-    assert b.low < a.low and b.value < a.value and b.high >= a.high - 1e-3
+    assert b.numbers["unsure"] >= 3
+    assert b.low < a.low and b.value <= a.value and b.high >= a.high - 1e-3
 
 
 def test_two_who_judge_the_sample_are_compared(done, tmp_path):
@@ -218,25 +238,26 @@ def test_two_who_judge_the_sample_are_compared(done, tmp_path):
 
 
 BAD = {
-    "another run": (none, {"run": "0123456789ab"}, "belongs to another run"),
-    "no marks": (lambda entry: None, {}, "no marks"),
+    "another run": (none, {"run": "0123456789ab"}, 2, "belongs to another run"),
+    "no marks": (lambda entry: None, {}, 2, "no marks"),
     "one stratum only": (
         lambda entry: none(entry) if entry.number == 0 else None,
         {},
+        2,
         "no marks in stratum",
     ),
-    "no design": (none, {"schema": "clinveil.locations/0"}, "not the folder of a finished"),
+    "no design": (none, {"schema": "clinveil.locations/0"}, 3, "not the folder of a finished"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_marks_are_one_line(case, done, capsys):
-    verdicts, changed, message = BAD[case]
+    verdicts, changed, code, message = BAD[case]
     path = judge(done, verdicts)
     design = done / "design.json"
     design.write_text(json.dumps(json.loads(design.read_text()) | changed))
     capsys.readouterr()
-    assert main(["validate", str(done), "--marked", str(path)]) == 3
+    assert main(["validate", str(done), "--marked", str(path)]) == code
     shown = capsys.readouterr().err.strip()
     assert message in shown and len(shown.splitlines()) == 1
 

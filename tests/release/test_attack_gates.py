@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.attacks.threats import not_applicable, tagged
+from clinveil.attacks.threats import not_applicable, tagged, target_of
 from clinveil.core import Finding
 from clinveil.corpus import Columns
 from clinveil.releases.attack_gates import (
@@ -65,7 +65,9 @@ def rules_with(most, *risks):
 
 def gates_of(findings, rules=AGREEMENT, kind="obfuscated"):
     """The gates on attacks, with the limits of one audience."""
-    return judged(adversary_gates(findings, rules, kind), rules)
+    gates = judged(adversary_gates(findings, rules, kind), rules)
+    tried = {target_of(finding) for finding in findings}
+    return [gate for gate in gates if tried & set(TARGETS_OF[gate.risk][1])]
 
 
 def test_names_that_recipients_recover_are_refused_and_others_pass():
@@ -241,7 +243,7 @@ def test_identifiers_missed_are_judged_by_marks():
     rule = AGREEMENT["identifiers_missed"]
 
     def made(*findings, kind="deidentified"):
-        return judged([missed_gate(findings, rule, kind)], AGREEMENT)[0]
+        return judged([missed_gate(findings, rule, kind, "200 marks decide it")], AGREEMENT)[0]
 
     assert made(recall(199, 200)).outcome == "held"
     assert made(recall(150, 200)).outcome == "not held"
@@ -303,4 +305,12 @@ def test_unique_kept_values_are_refused():
     assert accepted.outcome == "not limited"
     own = Finding("attack.kept_own_identifiers", 0.001, 1000, "lower", unit="notes", count=1)
     assert [gate.passed for gate in kept_gates([own], 1)] == [False]
-    assert kept_gates([], 0.01) == []
+    assert [gate.outcome for gate in kept_gates([], 0.01)] == ["does not apply"]
+
+
+def test_an_attack_that_was_not_run_is_not_decided_and_refuses_the_public():
+    found = judged(adversary_gates([], PUBLIC, "obfuscated"), PUBLIC)
+    gates = {gate.risk: gate for gate in found}
+    assert gates.keys() == TARGETS_OF.keys()
+    assert {risk for risk, gate in gates.items() if gate.passed} == {"other_notes", "public_texts"}
+    assert gates["ten_words"].outcome == "not decided"

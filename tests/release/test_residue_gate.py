@@ -160,10 +160,8 @@ def test_decisions_of_a_review_are_applied_by_a_release(tmp_path, monkeypatch):
         for at, entry in enumerate(desk.entries):
             spans = [[span.start, span.end, span.label] for span in entry.residues]
             desk.act(at, [{"place": s[:2], "verdict": "keep", "span": s} for s in spans], True)
-    decisions = check.with_name("check.csv.vault") / "review" / "first.jsonl"
-    assert (
-        release(tmp_path, "out", "deidentified", "--set", f"identifiers.decisions={decisions}") == 0
-    )
+    vault = check.with_name("check.csv.vault")
+    assert release(tmp_path, "out", "deidentified", "--reviewed", str(vault)) == 0
     written = (tmp_path / "out" / "release" / "notes.csv").read_text(encoding="utf-8")
     source = (tmp_path / "notes.csv").read_text(encoding="utf-8")
     phones = [line.split("Noted: ")[1].split(". ")[0] for line in source.splitlines()[1:]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from invented_release import findings
+from invented_release import findings, share
 
 from clinveil.core import Finding, KnownList
 from clinveil.report import Gate, outward_count, outward_finding, outward_value, row
@@ -15,6 +15,11 @@ FEW = Finding(
     numbers={"expected": 3.4}, known_list=KnownList(in_feed=7, in_release=7),
     unit="patients", count=3, p=0.6, control_kind="positive",
 )  # fmt: skip
+
+
+def _gate(value: object, unit: str) -> Gate:
+    return Gate("g", "q", "names", within=True, value=value, limit=0, meaning="m", hint="h",
+        unit=unit)  # type: ignore[arg-type]  # fmt: skip
 
 
 def test_a_small_count_leaves_no_trace():
@@ -65,14 +70,22 @@ def test_report_and_manifest_hide_the_same(finding):
     ],
 )
 def test_gates_hide_small_counts(value, unit, shown):
-    gate = Gate("g", "q", True, value, 0, "m", "r", unit)
+    gate = _gate(value, unit)
     assert outward_value(gate, 1000) == shown
 
 
+def test_a_gate_hides_what_its_finding_hides():
+    """A share of 300 tested notes, in a release of 1,000."""
+    few = share("note by ten words", "recipient", 3, 300, 0.0, unit="notes")
+    more = share("note by ten words", "recipient", 30, 300, 0.0, unit="notes")
+    shown = [
+        outward_value(replace(_gate(f.value, "share of notes"), finding=f), 10_000)
+        for f in (few, more)
+    ]
+    assert shown == ["<11", 0.1]
+
+
 def test_a_small_share_of_notes_is_a_small_count():
-    few, words = (
-        Gate("g", "q", True, 0.003, 0.01, "m", "r", unit)
-        for unit in ("share of notes", "share of words")
-    )
+    few, words = (_gate(0.003, unit) for unit in ("share of notes", "share of words"))
     assert (outward_value(few, 1000), outward_value(words, 1000)) == ("<11", 0.003)
     assert (outward_count(10, "notes"), outward_count(11, "notes")) == ("<11", 11)

@@ -6,29 +6,45 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from invented_release import CANARIES, gates, record
+from invented_release import CANARIES, area, gate, of_kind, record, with_findings
 
 from clinveil.core import InputError
 from clinveil.report import (
+    AUDIENCES,
     SMALL,
     CorpusFacts,
     Fact,
-    Gate,
     TokenRow,
     from_json,
     outward_facts,
-    tally,
     to_json,
 )
 from clinveil.report.outward import hidden
-from clinveil.report.record import SCHEMA, all_clear
+from clinveil.report.page_one import KINDS
+from clinveil.report.record import SCHEMA
 
 COUNTS = st.integers(min_value=0, max_value=10**12)
 
 
-def test_a_stored_record_comes_back_equal():
-    original = record()
-    assert from_json(to_json(original)) == original
+@pytest.mark.parametrize("audience", AUDIENCES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stored_record_comes_back_equal(kind, audience):
+    named = {"recipient": "Ward 7", "purpose": "tests", "review_on": "2027-11-20", "listed": 0.5}
+    original = replace(of_kind(kind, audience), **named)
+    back = from_json(to_json(original))
+    assert back == original
+    assert back.verdict.audience == audience and back.gates == original.gates
+
+
+def test_the_finding_of_a_gate_comes_back_with_it():
+    original = with_findings(of_kind("synthetic"), area(0.7, 0.65, 0.75))
+    stored = {g.name: g.finding for g in from_json(to_json(original)).gates}
+    assert stored["training patients told from others"] == area(0.7, 0.65, 0.75)
+
+
+def test_a_record_without_a_gate_that_refuses_is_not_refused():
+    assert not record().refused
+    assert record(failed=True).refused and record(audience="public").refused
 
 
 @pytest.mark.parametrize("value", [0, 1, 3.0, 0.25, True, False, "yes", None, 10**15])
@@ -39,8 +55,9 @@ def test_the_type_of_a_plain_value_survives(value):
 
 def _broken() -> list[str]:
     whole = json.loads(to_json(record()))
-    less = {k: v for k, v in whole.items() if k != "gates"}
-    marks = whole | {"gates": [{"name": "Zanzibarovich", "passed": "x"}]}
+    less = {k: v for k, v in whole.items() if k != "verdicts"}
+    gates = [{"name": "Zanzibarovich", "within": "x", "finding": None}]
+    marks = whole | {"verdicts": [{"audience": "agreement", "gates": gates}]}
     return ["", "null", "[]", "{", '{"schema": 3}', *(json.dumps(x) for x in (less, marks))]
 
 
@@ -88,8 +105,8 @@ def test_rows_read_must_be_accounted_for():
 def test_no_nan_or_infinity_gets_into_a_record(value):
     for make in (
         lambda: Fact("x", value),
-        lambda: Gate("g", "q", True, value, 0, "m", "r"),
-        lambda: Gate("g", "q", True, 0, value, "m", "r"),
+        lambda: replace(gate("names", "held"), value=value),
+        lambda: replace(gate("names", "held"), limit=value),
     ):
         with pytest.raises(ValueError, match="NaN"):
             make()
@@ -112,23 +129,3 @@ def test_counts_of_words_and_no_counts_are_not_hidden():
     assert not hidden(3, "tokens")
     assert not hidden(3, "")
     assert not hidden(None, "patients")
-
-
-def test_the_score_counts_every_outcome_once():
-    assert tally(gate.outcome for gate in gates()) == "7 of 7 gates passed; 1 had no power"
-    assert (
-        tally(gate.outcome for gate in gates(failed=True, off=True))
-        == "5 of 6 gates passed; 1 switched off; 1 had no power"
-    )
-
-
-def test_a_failed_gate_has_failed_even_where_it_is_switched_off():
-    assert replace(gates()[0], passed=False, switched_off=True).outcome == "failed"
-    assert not replace(gates()[0], switched_off=True).tested
-
-
-def test_all_clear_needs_gates_none_failed_and_none_switched_off():
-    assert all_clear(gates())
-    assert (
-        not all_clear(gates(failed=True)) and not all_clear(gates(off=True)) and not all_clear(())
-    )

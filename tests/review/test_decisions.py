@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core import InputError, InputWarning, Span
+from clinveil.core import InputError, InputWarning, Span, UsageError
 from clinveil.corpus import memory_corpus
 from clinveil.phi import read_file, revised, text_hash
-from clinveil.phi.review.decisions import SCHEMA, Decisions, Kept
+from clinveil.phi.review.decisions import SCHEMA, Decisions, Kept, refuse_overlaps
 
 KEY = "5a" * 32
 TEXT = "Dr. Foley saw Mary Smith on 3/4/2019."
@@ -144,18 +144,18 @@ def test_another_file_is_none_of_decisions(tmp_path, text):
 
 def test_decisions_about_changed_or_other_notes_are_refused_with_their_number(tmp_path):
     decisions = Decisions.read(write(tmp_path / "a.jsonl", line(), line("n2"), line("n3")))
-    with pytest.raises(InputError, match="2 of 3 notes with decisions have another text"):
+    with pytest.raises(UsageError, match="2 of 3 notes with decisions have another text"):
         decisions.check_corpus(
             memory_corpus([("n1", "p", TEXT), ("n2", "p", TEXT + " "), ("n3", "p", "")])
         )
-    with pytest.raises(InputError, match="none of the 3 notes with decisions is here"):
+    with pytest.raises(UsageError, match="none of the 3 notes with decisions is here"):
         decisions.check_corpus(memory_corpus([("n4", "p", TEXT)]))
     with pytest.warns(InputWarning, match="1 of 3 notes with decisions are not here"):
         decisions.check_corpus(memory_corpus([("n1", "p", TEXT), ("n3", "p", TEXT)]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         decisions.check_corpus(memory_corpus([(f"n{i}", "p", TEXT) for i in range(1, 5)]))
-    with pytest.raises(InputError, match="has changed since"):
+    with pytest.raises(UsageError, match="has changed since"):
         decisions("n1", TEXT + ".", FOUND)
 
 
@@ -163,5 +163,15 @@ def test_a_kept_place_beyond_the_text_is_not_taken(tmp_path):
     decisions = Decisions.read(
         write(tmp_path / "a.jsonl", line(set=[keep((4, 9), (4, 99, "NAME"))]))
     )
-    with pytest.raises(InputError):
+    with pytest.raises(UsageError):
         decisions("n1", TEXT, FOUND)
+
+
+def test_confirmed_identifiers_that_overlap_are_refused(tmp_path):
+    overlapping = [keep((4, 9), (4, 9, "NAME")), keep((6, 13), (6, 13, "ID"))]
+    path = write(tmp_path / "a.jsonl", line(set=overlapping), line("n2"))
+    with pytest.raises(UsageError, match="decisions overlap in 1 of 2 notes"):
+        refuse_overlaps(read_file(path), path)
+    apart = [keep((4, 9), (4, 9, "NAME")), keep((9, 13), (9, 13, "ID")), drop((2, 8))]
+    path = write(tmp_path / "b.jsonl", line(set=apart))
+    refuse_overlaps(read_file(path), path)

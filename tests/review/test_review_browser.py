@@ -157,7 +157,6 @@ def check_file(folder, texts):
         assert [p for p, v in verdicts.items() if v is None] == ([(4, 9)] if n % 5 == 0 else [])
         assert ("Zylphara" in kept) == (n % 4 == 0)
         assert {"Mary Okwuosa", f"617-555-{1000 + n}"} <= set(kept)
-    decisions = folder / "out.parquet.vault" / "review" / "first.jsonl"
     assert (
         deidentify(
             "notes.parquet",
@@ -165,8 +164,8 @@ def check_file(folder, texts):
             "new.parquet",
             "--set",
             "identifiers.mode=tag",
-            "--decisions",
-            decisions,
+            "--reviewed",
+            folder / "out.parquet.vault",
         )
         == 0
     )

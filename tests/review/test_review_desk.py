@@ -240,15 +240,14 @@ def test_what_was_decided_is_what_deidentify_makes(open_desk, made, capsys):
         desk.act(0, [drop(place_of(desk, 0, "Xiuyingsecret"))])
         quomble = place_of(desk, 4, "Zylphara")
         desk.act(4, [keep(quomble, (*quomble, "NAME"))], done=True)
-    decisions = made / "out.parquet.vault" / "review" / "first.jsonl"
     line = [
         "notes.parquet",
         "-o",
         "new.parquet",
         "--set",
         "identifiers.mode=tag",
-        "--decisions",
-        decisions,
+        "--reviewed",
+        made / "out.parquet.vault",
     ]
     assert deidentify(*line, "--spans") == 0
     texts = pq.read_table(made / "new.parquet")["text"].to_pylist()
@@ -260,7 +259,7 @@ def test_what_was_decided_is_what_deidentify_makes(open_desk, made, capsys):
     assert by["review"] == 1
     write_notes(made / "notes.parquet", TEXTS | {"doubtful": "Another text."})
     capsys.readouterr()
-    assert deidentify(*line, "--force") == 3
+    assert deidentify(*line, "--force") == 2
     said = capsys.readouterr().err
     assert (
         "1 of 2 notes with decisions have another text than the reviewed one" in said
@@ -268,6 +267,6 @@ def test_what_was_decided_is_what_deidentify_makes(open_desk, made, capsys):
     )
     assert pq.read_table(made / "new.parquet")["text"].to_pylist() == texts
     assert (
-        deidentify(*line[:2], "third.parquet", *line[3:]) == 3
+        deidentify(*line[:2], "third.parquet", *line[3:]) == 2
         and not (made / "third.parquet.vault").exists()
     )

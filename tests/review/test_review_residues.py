@@ -57,12 +57,9 @@ def test_residues_stay_as_written_until_accepted_and_rejected_ones_are_excused(m
         desk.act(0, [{"place": span[:2], "verdict": "keep", "span": span}])
         state = desk.act(0, [{"place": [lot.start, lot.end], "verdict": "drop"}], True)
         assert [text[a:b] for a, b, _ in state["pieces"]] == ["3/4/2019", "Okafor"]
-    decisions = missed / "out.parquet.vault" / "review" / "first.jsonl"
+    vault = missed / "out.parquet.vault"
     again = missed / "again.parquet"
-    assert (
-        deidentify(missed / "notes.parquet", "-o", again, "--decisions", decisions, "--keep-ids")
-        == 0
-    )
+    assert deidentify(missed / "notes.parquet", "-o", again, "--reviewed", vault, "--keep-ids") == 0
     written = dict(
         zip(*(pq.read_table(again)[name].to_pylist() for name in ("note_id", "text")), strict=True)
     )

@@ -248,10 +248,7 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130 and out == ""
-    assert (
-        "1 of 5 notes are reviewed" in err
-        and "--decisions out.parquet.vault/review/first.jsonl" in err
-    )
+    assert "1 of 5 notes are reviewed" in err and "--reviewed out.parquet.vault" in err
     assert not any(word in err for text in TEXTS.values() for word in text.split() if len(word) > 5)
     assert not (made / "asked").exists()
 

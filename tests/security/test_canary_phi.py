@@ -159,7 +159,10 @@ def _broken(folder: Path) -> None:
         for file, text in files.items():
             (folder / name / file).write_text(text, encoding="utf-8")
     (folder / "policy.toml").write_text('[labels]\nNOBODY = "keep"\n')
-    (folder / "decided.jsonl").write_text(f'{{"note": "{secret}"}}\n', encoding="utf-8")
+    (folder / "decided" / "review").mkdir(parents=True)
+    (folder / "decided" / "review" / "first.jsonl").write_text(
+        f'{{"note": "{secret}"}}\n', encoding="utf-8"
+    )
     (folder / "site.npz").write_text(secret, encoding="utf-8")
     (folder / "strangers.csv").write_text(
         f"patient_id,name\n{CANARIES[0]},{CANARIES[1]} {CANARIES[4]}\n"
@@ -168,7 +171,8 @@ def _broken(folder: Path) -> None:
 
 N = "notes.parquet"
 GOLD = ["--gold", "gold.jsonl"]
-FIRST, SECOND = ("out.parquet.vault/review/" + f"{name}.jsonl" for name in ("first", "second"))
+VAULT = "out.parquet.vault"
+FIRST = f"{VAULT}/review/first.jsonl"
 
 
 # Words in braces stand for the flags below. The reviewers of `review` are in REVIEWED.
@@ -177,7 +181,7 @@ deidentify notes.parquet -o out.parquet {known} --spans --keep-ids {full} {quick
 review out.parquet --set quiet=true
 review out.parquet --reviewer second --set quiet=true
 evaluate agreement out.parquet --json findings-agreement.json
-deidentify notes.parquet -o decided.parquet {full} --decisions {first} --decisions {second} {quick}
+deidentify notes.parquet -o decided.parquet {full} --reviewed {vault} {quick}
 reidentify decided.parquet -o back.parquet --vault decided.parquet.vault --reason test
 deidentify notes.parquet -o most.csv --phi-profile max-recall --set audit=counts {quick}
 verify decided.parquet.vault
@@ -194,8 +198,7 @@ FLAGS = {
     "known": "--set identifiers.patients=patients.parquet",
     "full": "--crosswalk --set audit=full",
     "sampled": "--set locations=200",
-    "first": FIRST,
-    "second": SECOND,
+    "vault": VAULT,
     "gold": f"evaluate deidentification {N} {' '.join(GOLD)}",
     "quick": " ".join(Q),
 }
@@ -228,8 +231,8 @@ def _bad() -> list[tuple[int, list[str]]]:
         (3, ["deidentify", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "--marked", "others.csv", "validated"]),
-        (3, [*deidentify, "--decisions", "decided.jsonl"]),
-        (3, ["deidentify", "others.csv", "-o", "never", "--decisions", FIRST]),
+        (3, [*deidentify, "--reviewed", "decided"]),
+        (2, ["deidentify", "others.csv", "-o", "never", "--reviewed", VAULT]),
         (3, [*deidentify, "--set", "identifiers.tagger=site.npz"]),
         (3, [*deidentify, "--set", "identifiers.patients=strangers.csv"]),
         (2, [*deidentify, "--set", "identifiers.phi_policy=policy.toml"]),

@@ -13,6 +13,8 @@ from typer.core import TyperCommand
 
 from clinveil.core import Settings, UsageError
 
+_FORMER = {"--decisions": "--reviewed"}
+
 
 def parser_class(name: str, settings: type[Settings] | None) -> type[TyperCommand]:
     """Return the class of a command's parser.
@@ -66,6 +68,8 @@ def _refusal(
             value = "true" if option == positive else "false"
         hint = " or ".join(f"--set {name}={value}" for name in meant)
         return UsageError(f"{option} is a setting of {command}, not a flag", hint=f"use {hint}")
+    if option in _FORMER and _FORMER[option] in flags:
+        return UsageError(f"{command} has no option {option}", hint=f"use {_FORMER[option]} FOLDER")
     by_flag = {one.flag: name for name, one in declared.items()}
     near = get_close_matches(option, [*flags, *by_flag], n=1)
     if not near:

@@ -92,6 +92,12 @@ def flattened(
     return flat
 
 
+_FORMER = {
+    "identifiers.decisions": "use identifiers.reviewed=FOLDER, the folder that contains review/",
+}
+"""Hints for settings that have another name now."""
+
+
 def refuse_unknown(model: type[Settings], name: str, where: str = "") -> None:
     """Raise UsageError, with the right name if there is a similar one, for an unknown setting."""
     names = model.declared()
@@ -103,7 +109,9 @@ def refuse_unknown(model: type[Settings], name: str, where: str = "") -> None:
         for one in names.values()
         if last in (one.last, one.flag.removeprefix("--").replace("-", "_"))
     ]
-    if same:
+    if name in _FORMER:
+        hint = _FORMER[name]
+    elif same:
         hint = f"its name is {' or '.join(same)}"
     elif near := get_close_matches(name, names, n=1) or _similar(last, names):
         hint = f"did you mean {near[0]}?"

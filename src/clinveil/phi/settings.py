@@ -26,6 +26,7 @@ from clinveil.core import (
 from clinveil.phi.detection.second_opinion import installed
 from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
+from clinveil.phi.validation.design import LOCATIONS, PASSAGE
 from clinveil.scale import ExecutorSettings
 
 SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
@@ -84,9 +85,9 @@ class PhiSettings(Settings):
         None, "Use this policy: safe-harbor, limited-dataset, research or max-recall."
     )
     phi_policy: Path | None = setting(None, "Use the policy in this TOML file.", secret="path")
-    decisions: tuple[Path, ...] = setting(
+    reviewed: tuple[Path, ...] = setting(
         (),
-        "Apply the decisions of clinveil review in this file; repeatable.",
+        "Apply the corrections in this folder (of validate, or a vault); repeatable.",
         affects="notes",
         secret="path",
     )
@@ -168,9 +169,11 @@ class ValidateSettings(Settings):
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
-    locations: int = setting(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
+    locations: int = setting(
+        LOCATIONS, "Number of sampled locations to annotate.", ge=40, le=100_000
+    )
     passage: int = setting(
-        40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000
+        PASSAGE, "Words per passage, the sampling unit of undetected text.", ge=5, le=1_000
     )
     workers: int = WORKERS
     seed: int | None = SEED

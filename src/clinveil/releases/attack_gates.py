@@ -38,13 +38,13 @@ TARGETS_OF: Mapping[str, tuple[str, tuple[Target, ...]]] = {
     "public_texts": ("linked_by_public_texts", ("note by public knowledge",)),
     "membership": ("membership", (MEMBERSHIP,)),
 }
-NO_MARKS = (
-    "Not known without a reviewer: 200 marks, about an hour (clinveil validate, then release with"
-    " --reviewed FOLDER)."
-)
 NOT_READ = {
     "obfuscated": "A missed identifier is replaced like every word: see names.",
     "synthetic": "A missed identifier is written only if patients share it: see names and copies.",
+}
+WITHOUT_INPUT = {
+    "other_notes": "Too few patients have several notes.",
+    "public_texts": "No public texts about the patients were given.",
 }
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--set channel.numbers=drop)."
@@ -78,7 +78,20 @@ def adversary_gates(
             gates.append(_decisive(of, tried, rules[risk]))
         elif about:
             gates.append(_without_value(of, risk, about[0], kind))
+        else:
+            gates.append(_not_run(of, risk, kind))
     return gates
+
+
+def _not_run(of: str, risk: str, kind: str) -> Gate:
+    """Return the gate of an attack that was not run: without its input, the risk does not exist on
+    these notes; otherwise it is not decided.
+    """
+    fill = {"attack": "none", "kind": kind, "attacks": 0}
+    why = WITHOUT_INPUT.get(risk, "This attack was not run.")
+    made = gate(of, risk=risk, within=True, value=None, limit=0, fill=fill, meaning=why)
+    is_absent = risk in WITHOUT_INPUT
+    return replace(made, inapplicable=is_absent, undecided=not is_absent)
 
 
 def _without_value(of: str, risk: str, finding: Finding, kind: str) -> Gate:
@@ -209,6 +222,9 @@ def kept_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
                 finding=own,
             )
         )
+    if not gates:
+        none = gate("kept", within=True, value=None, limit=0, meaning="No column is kept.")
+        gates.append(replace(none, inapplicable=True))
     return gates
 
 
@@ -253,11 +269,14 @@ def _columns(notes: Path) -> Sequence[str]:
     return list(pq.read_schema(notes).names)
 
 
-def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str) -> Gate:
+def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str, cost: str) -> Gate:
     """Return the gate on identifiers that detection missed, from marks of a reviewer.
 
     Words of other kinds than `deidentified` do not leave as they are, so that the gates on names
     judge what is left of a missed identifier.
+
+    Args:
+        cost: what a decision needs and what it costs, where there are no marks.
     """
     found = next((f for f in findings if f.measure == RECALL and f.value is not None), None)
     if found is not None:
@@ -274,7 +293,7 @@ def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str) -> Gate:
             undecided=high > most,
             finding=found,
         )
-    made = gate("missed", within=True, value=None, limit=rule.most, meaning=NO_MARKS)
+    made = gate("missed", within=True, value=None, limit=rule.most, meaning=cost)
     if kind == "deidentified":
         return replace(made, undecided=True)
     return replace(made, inapplicable=True, meaning=NOT_READ[kind])

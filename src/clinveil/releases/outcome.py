@@ -33,6 +33,7 @@ from clinveil.report import (
     Verdict,
     explanations,
     from_json,
+    impact_assessment,
     overall,
     release_card,
     render,
@@ -43,6 +44,7 @@ from clinveil.report import (
 RECORD = "record.json"
 REPORT = "report.html"
 SAMPLE = "sample.html"
+ASSESSMENT = "assessment.md"
 FINDINGS = "findings.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = (
@@ -190,22 +192,29 @@ def _publish(folder: RunPaths) -> None:
     folder.staging.replace(folder.release)
 
 
-def rerender_report(run: Path, out: Path | None, *, force: bool) -> Path:
+def rerender_report(
+    run: Path, out: Path | None, *, force: bool, as_assessment: bool = False
+) -> Path:
     """Write the report again from its record, and return its path.
 
-    Raises InputError for a missing or damaged record.
+    Args:
+        as_assessment: write a data protection impact assessment instead.
+
+    Raises:
+        InputError: a missing or damaged record.
     """
     record = run / KIND.vault / RECORD
     if not record.is_file():
         raise InputError(
             "contains no record of a run", where=run.name, hint="pass the OUT of a release"
         )
-    target = out or run / KIND.vault / REPORT
+    target = out or run / KIND.vault / (ASSESSMENT if as_assessment else REPORT)
     refuse_nested(OUT=target, the_release=run / "release")
     refuse_existing(target, force=force or out is None)
     try:
         text = record.read_text(encoding="utf-8")
     except ValueError:
         text = ""
-    private_text(target, render(from_json(text, f"{run.name}/{KIND.vault}/{RECORD}")))
+    held = from_json(text, f"{run.name}/{KIND.vault}/{RECORD}")
+    private_text(target, impact_assessment(held) if as_assessment else render(held))
     return target

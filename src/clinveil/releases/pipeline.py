@@ -37,6 +37,7 @@ from clinveil.core import (
     run_hash,
 )
 from clinveil.corpus import NO_PATIENTS, Corpus, HeldOutPatients, digest_of, part_files
+from clinveil.phi import refuse_other_notes, reviewed_findings, without_marks
 from clinveil.releases.attack_gates import (
     adversary_gates,
     contents_gate,
@@ -126,6 +127,7 @@ def release(
         if reused is not None:
             reused.refuse(ledger, ready.totals.hashes, again=settings.again)
         source = fingerprint(notes, hashing(settings, executor))
+        refuse_other_notes(settings.identifiers, ready.corpus, source)
         planned = _Planned(
             ready, settings, producer, source, vectors, reused, pairs, public, shared, say
         )
@@ -423,6 +425,7 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
             job.pairs,
         )
         findings += sample.labelled(utility)
+        findings += reviewed_findings(job.settings.identifiers.reviewed)
         verdicts = _verdicts(job, product, findings)
     account = account_of(product, verdicts, findings)
     notes = product.sampled(sample.context, rng)
@@ -448,16 +451,17 @@ def _verdicts(
         *use_gates(findings),
     ]
     limits = Limits.read(settings.limits)
+    detected = product.identifiers.total() if product.identifiers is not None else 0
+    cost = without_marks(job.totals.tokens, detected)
     verdicts = list[Verdict]()
     for audience in sorted(AUDIENCES, key=lambda one: one != settings.audience):
         rules = limits.rules(audience)
         gates = [
             *always,
-            missed_gate(findings, rules["identifiers_missed"], settings.kind),
+            missed_gate(findings, rules["identifiers_missed"], settings.kind, cost),
             *residue_gates(job.residues, rules["residues"].most),
             *adversary_gates(findings, rules, settings.kind),
         ]
-        if settings.kind != "synthetic":
-            gates += kept_gates(findings, rules["kept_columns"].most)
+        gates += kept_gates(findings, rules["kept_columns"].most)
         verdicts.append(Verdict(audience, judged(gates, rules)))
     return tuple(verdicts)

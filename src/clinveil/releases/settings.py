@@ -169,7 +169,7 @@ class ReleaseSettings(IdentifierSwitch):
     FLAGS: ClassVar[Mapping[str, str]] = {
         "Input": "notes.text notes.id notes.patient label identifiers.patients identifiers.staff"
         " from_sql uri",
-        "What leaves": "out kind keep identifiers.shift reuse",
+        "What leaves": "out kind keep identifiers.shift identifiers.reviewed reuse",
         "To whom": "audience limits recipient purpose review_on",
         "Protection": "channel.min_patients vectors vectors.more_text again",
         "Running": "config set executor.on workers seed force quiet",

@@ -1,3 +1,4 @@
+from .assessment import impact_assessment as impact_assessment
 from .cells import row as row
 from .limits import AUDIENCES as AUDIENCES
 from .limits import UNLIMITED as UNLIMITED

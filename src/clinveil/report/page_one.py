@@ -30,7 +30,8 @@ EXCERPT_LENGTH = 190
 LISTED = 3  # hints
 LINE = 95
 HALF_LINE = 50
-FULL = 25  # lines of rows, sentences and the headline that fit one page in the usual size of print
+WHY_LENGTH = 120
+FULL = 23  # lines of rows, sentences and the headline that fit one page in the usual size of print
 NAME_LENGTH = 52
 NEARLY = 0.9  # of the way from random words to real notes: as good as these
 KINDS = {
@@ -132,9 +133,11 @@ class Use:
         """How the release compares with random words and with real notes."""
         if self.share.value is None:
             return ""
-        low, high = self.share.value, self.share.value
+        low = self.share.value
+        high = self.share.value
         if self.ends is not None:
-            low, high = self.ends[0].value or 0.0, self.ends[1].value or 0.0
+            low = self.ends[0].value or 0.0
+            high = self.ends[1].value or 0.0
         if low > 0:
             return "as good as real" if low >= NEARLY else "better than random"
         return "worse than random" if high < 0 else "like random"
@@ -148,6 +151,7 @@ class PageRow:
         gate: that decides; None if nothing was measured. figure: of the attack, where one measured
             the risk. before: the same figure of the original notes, or a dash.
         patients: about how many patients the figure is, or "".
+        besides: risks of a held row that have no limit, with their figures, or "".
     """
 
     question: Question
@@ -156,6 +160,7 @@ class PageRow:
     figure: FindingRow | None
     before: Number
     patients: str
+    besides: str = ""
 
     @property
     def why(self) -> str:
@@ -167,9 +172,10 @@ class PageRow:
     @property
     def lines(self) -> int:
         """About how many lines the row takes in print."""
-        under = len(self.note) // HALF_LINE + 1 if self.note else 0
-        beside = 1 if self.why or self.patients or (self.gate and self.gate.default) else 0
-        return 1 + max(under, beside)
+        text = len(self.note) + len(self.besides)
+        under = text // HALF_LINE + 1 if text else 0
+        beside = 1 if self.patients or (self.gate and self.gate.default) else 0
+        return 1 + max(under, beside, min(len(self.why), WHY_LENGTH) // HALF_LINE)
 
     @property
     def note(self) -> str:
@@ -196,7 +202,7 @@ class FirstPage:
         changed: limits that the officer changed, with their defaults.
         covers: what the agreement must say because risks have no limit.
         unchanged: columns that leave as they are. joins: the earlier release under the same key, or
-            "".
+            "". earlier: whether there are other releases of these notes.
         purposes: what the release can train: no task without evidence or worse than the floor.
     """
 
@@ -215,6 +221,7 @@ class FirstPage:
     covers: tuple[str, ...]
     unchanged: tuple[str, ...]
     joins: str
+    earlier: bool
     purposes: tuple[str, ...]
 
     @property
@@ -229,7 +236,7 @@ class FirstPage:
         extras = (self.joins, self.changed, *self.changes)
         lines = sum(row.lines for row in self.rows)
         lines += len(self.covers) + 2 * sum(map(bool, extras))
-        lines += sum(1 for use in self.uses if use.why)
+        lines += sum(1 for use in self.uses if use.why) + self.earlier
         lines += (len(self.headline) + len(self.kind)) // LINE
         return lines > FULL
 
@@ -273,6 +280,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
             column.name for column in record.corpus.columns if column.disposition.startswith("kept")
         ),
         joins=JOINS.format(clipped(record.reuses, NAME_LENGTH)) if record.reuses else "",
+        earlier=bool(record.earlier),
         purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
 
@@ -282,7 +290,7 @@ def _row(answer: Answer, record: ReleaseRecord) -> PageRow:
     gate = answer.worst
     figure = None
     if gate is not None and gate.finding is not None and gate.risk in (*_SHARES, _OWN):
-        figure = row(gate.finding, outward=True, kind="score" if gate.risk in _AREAS else "share")
+        figure = row(gate.finding, outward=True, kind=_kind(gate))
     return PageRow(
         question=answer.question,
         gate=gate,
@@ -290,7 +298,26 @@ def _row(answer: Answer, record: ReleaseRecord) -> PageRow:
         figure=figure,
         before=_before(gate, record),
         patients=_patients(gate, record),
+        besides=_besides(answer),
     )
+
+
+def _besides(answer: Answer) -> str:
+    """Return the risks without a limit that the gate of a row would conceal, with their figures."""
+    if answer.outcome == "not limited":
+        return ""
+    shown = [
+        (gate.name, row(gate.finding, outward=True, kind=_kind(gate)))
+        for gate in answer.gates
+        if gate.outcome == "not limited" and gate.finding is not None
+    ]
+    texts = [f"{name} {cells.value.text} ({cells.reference})" for name, cells in shown]
+    return f"Not limited: {'; '.join(texts)}." if texts else ""
+
+
+def _kind(gate: Gate) -> NumberKind:
+    """Return the number format of an attack that a gate judges."""
+    return "score" if gate.risk in _AREAS else "share"
 
 
 def _before(gate: Gate | None, record: ReleaseRecord) -> Number:

@@ -162,6 +162,10 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
     return Markup("P = " if is_p else "") + plain(gate.value, unit)
 
 
+_OF_NOBODY = ("residues", "known_names")
+"""Risks with a limit that is no number of patients."""
+
+
 def gate_limit(gate: Gate) -> Markup:
     """Return the limit of a gate; text is cut, and an allowed number of patients is hidden if
     small.
@@ -172,7 +176,7 @@ def gate_limit(gate: Gate) -> Markup:
         return Markup("above {}").format(plain(gate.limit, "share"))
     if isinstance(gate.limit, str):
         return Markup("{}").format(clipped(gate.limit, 40))
-    return plain(gate.limit, "" if gate.risk == "residues" else gate.unit.split(" ")[0])
+    return plain(gate.limit, "" if gate.risk in _OF_NOBODY else gate.unit.split(" ")[0])
 
 
 def success(row: FindingRow) -> Markup:

@@ -122,9 +122,8 @@ def _method(finding: Finding) -> str:
 
 
 def attacker(finding: Finding) -> str:
-    """Return who made an attack of the adversary table, and how, without what they hold."""
-    who = NAMES.get(holding_of(finding), "").partition(" (")[0]
-    return "; ".join(part for part in (who, _method(finding)) if part)
+    """Return who made an attack of the adversary table, without what they hold."""
+    return NAMES.get(holding_of(finding), "").partition(" (")[0]
 
 
 def _is_area(finding: Finding) -> bool:

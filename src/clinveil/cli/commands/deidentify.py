@@ -16,7 +16,7 @@ from clinveil.report import Limits
     "deidentify",
     DeidentifySettings,
     flags="keep keep_ids identifiers.shift identifiers.patients identifiers.staff"
-    " identifiers.phi_profile spans crosswalk identifiers.decisions executor.on workers seed force"
+    " identifiers.phi_profile spans crosswalk identifiers.reviewed executor.on workers seed force"
     " quiet",
 )
 def deidentify(

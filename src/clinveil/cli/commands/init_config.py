@@ -71,8 +71,10 @@ def _written(value: Any) -> str:
 
 
 MAKER = Maker("init-config")
+LIMITS = "limits"
 Name = Annotated[
-    list[str] | None, typer.Argument(metavar="[COMMAND]", help="Command (default: release).")
+    list[str] | None,
+    typer.Argument(metavar="[COMMAND]", help="Command, or limits (default: release)."),
 ]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="File to write (default: stdout).")]
 
@@ -85,7 +87,20 @@ def init_config(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a commented TOML file with every setting of a command, its help and its default."""
-    words = name or ["release"]
+    text = _file_text(name or ["release"])
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    with atomic(out, force=force, maker=MAKER) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def _file_text(words: list[str]) -> str:
+    """Return the file of a command's settings, or of the limits of a release ("limits")."""
+    if words == [LIMITS]:
+        from clinveil.report import limits_file
+
+        return limits_file()
     chosen = COMMANDS.get(words[0])
     if isinstance(chosen, Group) and len(words) > 1:
         chosen = chosen.members.get(words[1])
@@ -95,9 +110,4 @@ def init_config(
         raise UsageError(
             f"clinveil {' '.join(words)} has no settings", hint="see its --help for its options"
         )
-    text = config_text(chosen.name, chosen.settings, takes_config=chosen.takes_config)
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    with atomic(out, force=force, maker=MAKER) as part:
-        part.write_text(text, encoding="utf-8")
+    return config_text(chosen.name, chosen.settings, takes_config=chosen.takes_config)

@@ -17,9 +17,14 @@ def report(
     _: Run[Settings],
     run: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of a release.")],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="HTML file (default: OUT/vault/report.html).")
+        Path | None,
+        typer.Option("-o", "--out", help="File to write (default: OUT/vault/report.html)."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    dpia: Annotated[
+        bool,
+        typer.Option("--dpia", help="Write a data protection impact assessment (Markdown)."),
+    ] = False,
 ) -> None:
     """Write the report of a finished release again, from the record in its vault."""
-    typer.echo(rerender_report(run, out, force=force))
+    typer.echo(rerender_report(run, out, force=force, as_assessment=dpia))

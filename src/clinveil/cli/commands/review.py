@@ -66,6 +66,6 @@ def review(
                 say(f"to estimate recall: clinveil validate --marked {decided} {out}")
             else:
                 say(
-                    f"to apply them: clinveil deidentify {reviewed.notes.name} -o NEW"
-                    f" --decisions {decided}"
+                    f"to apply them: clinveil release {reviewed.notes} -o NEW --as deidentified"
+                    f" --reviewed {reviewed.vault}"
                 )

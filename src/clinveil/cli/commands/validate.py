@@ -35,8 +35,9 @@ def validate(
     if marked is not None:
         if out is not None:
             raise UsageError("--marked is evaluated in the folder of its run", hint="omit -o")
-        findings = recall_of_marks(marked, notes)
+        findings, command = recall_of_marks(marked, notes)
         run.show(findings, f"recall from {marked.name}", seed=0)
+        say(f"to release with these marks: {command}")
         return
     if out is None:
         raise UsageError("no folder for the result", hint="pass -o FOLDER, a new private folder")

@@ -11,12 +11,13 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from clinveil.core import (
     LABELS,
@@ -38,6 +39,9 @@ AGAIN = "pass the reviewed notes, or review these notes with clinveil review"
 _HINT = "pass a file written by clinveil review"
 _MOST = 1 << 40
 OPEN = "open"
+
+FOLDER = "review"
+"""Folder of the decisions in a vault, or in the folder of `clinveil validate`."""
 
 Offsets = tuple[int, int]
 
@@ -149,6 +153,11 @@ def text_hash(key: str, text: str) -> str:
     return hashlib.blake2b(data, digest_size=16, key=bytes.fromhex(key)).hexdigest()
 
 
+def decisions_of(vault: Path, reviewer: str) -> Path:
+    """Return the path of a reviewer's decisions."""
+    return vault / FOLDER / f"{reviewer}.jsonl"
+
+
 class DecisionFile(NamedTuple):
     """Contents of a file of decisions: its head, the decisions by note id, and the size of its
     complete lines.
@@ -204,40 +213,91 @@ def _string(value: Any) -> str:
     return value
 
 
+class ReviewedNote(Protocol):
+    """Corrections of one note by one reviewer."""
+
+    @property
+    def decided(self) -> Mapping[Offsets, Verdict]:
+        """The verdicts as the reviewer gave them."""
+        ...
+
+    def matches(self, text: str) -> bool:
+        """Return whether a note has the reviewed text."""
+        ...
+
+    def verdicts(self, text: str, spans: Sequence[Span]) -> Mapping[Offsets, Verdict]:
+        """Return the verdicts to apply to the detected spans of the note."""
+        ...
+
+
+@dataclass(frozen=True)
+class DecidedNote:
+    """Decisions of one reviewer on a note of a `clinveil deidentify` run.
+
+    Attributes:
+        key: of the text hash.
+    """
+
+    key: str
+    decisions: NoteDecisions
+
+    @property
+    def decided(self) -> Mapping[Offsets, Verdict]:
+        """The verdicts as the reviewer gave them."""
+        return self.decisions.verdicts
+
+    def matches(self, text: str) -> bool:
+        """Return whether a note has the reviewed text."""
+        ends = [verdict.end for verdict in self.decided.values() if verdict is not None]
+        return (
+            max(ends, default=0) <= len(text) and text_hash(self.key, text) == self.decisions.text
+        )
+
+    def verdicts(self, text: str, spans: Sequence[Span]) -> Mapping[Offsets, Verdict]:
+        """Return the verdicts as the reviewer gave them."""
+        return self.decided
+
+
 class Decisions:
-    """Decisions of one or several reviewers; a callable for `Finder.revise`.
+    """Decisions of one or several reviewers, by note id; a callable for `Finder.revise`.
 
     A span that any reviewer confirms is treated as an identifier, whatever the others decided.
     """
 
-    def __init__(self, files: Iterable[DecisionFile]) -> None:
-        self._by_note: dict[str, list[tuple[str, NoteDecisions]]] = {}
-        for file in files:
-            for note_id, note in file.notes.items():
-                self._by_note.setdefault(note_id, []).append((file.key, note))
+    def __init__(self, notes: Mapping[str, Sequence[ReviewedNote]]) -> None:
+        self._by_note = notes
 
     @classmethod
     def read(cls, *paths: Path) -> Decisions:
-        """Read decisions from files. Raises InputError for an invalid file."""
-        return cls(read_file(path) for path in paths)
+        """Read decisions on notes from files. Raises InputError for an invalid file."""
+        return cls(cls.of_files(read_file(path) for path in paths))
+
+    @staticmethod
+    def of_files(files: Iterable[DecisionFile]) -> dict[str, list[ReviewedNote]]:
+        """Return the decisions in files, by note id."""
+        by_note: dict[str, list[ReviewedNote]] = {}
+        for file in files:
+            for note_id, note in file.notes.items():
+                by_note.setdefault(note_id, []).append(DecidedNote(file.key, note))
+        return by_note
 
     def __len__(self) -> int:
         return len(self._by_note)
 
     def __call__(self, note_id: str, text: str, spans: list[Span]) -> list[Span]:
-        """Return the spans of a note after the decisions. Raises InputError if its text has changed
+        """Return the spans of a note after the decisions. Raises UsageError if its text has changed
         since.
         """
-        decided = self._by_note.get(note_id)
-        if decided is None:
+        reviewed = self._by_note.get(note_id)
+        if reviewed is None:
             return spans
-        if not self._matches(decided, text):
-            raise InputError("the note has changed since the review", hint=AGAIN)
-        return revised(spans, *(note.verdicts for _, note in decided))
+        if not all(one.matches(text) for one in reviewed):
+            raise UsageError("the note has changed since the review", hint=AGAIN)
+        return revised(spans, *(one.verdicts(text, spans) for one in reviewed))
 
     def rejected(self, note_id: str) -> list[Offsets]:
         """Return the ranges of a note that a reviewer rejected and none confirmed."""
-        decided = [note.verdicts for _, note in self._by_note.get(note_id, ())]
+        decided = [one.decided for one in self._by_note.get(note_id, ())]
         confirmed = {
             (verdict.start, verdict.end)
             for verdicts in decided
@@ -255,11 +315,11 @@ class Decisions:
     def check_corpus(self, corpus: Corpus) -> None:
         """Check that a corpus contains the reviewed notes.
 
-        Raises InputError, with counts, if some have changed or none is present. Warns with
+        Raises UsageError, with counts, if some have changed or none is present. Warns with
         InputWarning if only some of them are present.
         """
         unchanged = [
-            self._matches(self._by_note[note.note_id], note.text)
+            all(one.matches(note.text) for one in self._by_note[note.note_id])
             for note in rows(corpus)
             if note.note_id in self._by_note
         ]
@@ -270,27 +330,29 @@ class Decisions:
                 f"{changed} of {len(self)} notes with decisions have another text than the"
                 " reviewed one"
             )
-            raise InputError(message, where="--decisions", hint=AGAIN)
+            raise UsageError(message, where="--reviewed", hint=AGAIN)
         if missing and not unchanged:
-            raise InputError(
+            raise UsageError(
                 f"none of the {len(self)} notes with decisions is here",
-                where="--decisions",
+                where="--reviewed",
                 hint=AGAIN,
             )
         if missing:
-            message = f"--decisions: {missing} of {len(self)} notes with decisions are not here"
+            message = f"--reviewed: {missing} of {len(self)} notes with decisions are not here"
             warnings.warn(message, InputWarning, stacklevel=2)
 
-    @staticmethod
-    def _matches(decided: Iterable[tuple[str, NoteDecisions]], text: str) -> bool:
-        ends = [
-            verdict.end
-            for _, note in decided
-            for verdict in note.verdicts.values()
-            if verdict is not None
-        ]
-        return max(ends, default=0) <= len(text) and all(
-            text_hash(key, text) == note.text for key, note in decided
+
+def refuse_overlaps(file: DecisionFile, path: Path) -> None:
+    """Raise UsageError if confirmed identifiers of a note overlap in a file of decisions."""
+    overlapping = 0
+    for note in file.notes.values():
+        kept = sorted(verdict for verdict in note.verdicts.values() if verdict is not None)
+        overlapping += any(second.start < first.end for first, second in pairwise(kept))
+    if overlapping:
+        raise UsageError(
+            f"decisions overlap in {overlapping} of {len(file.notes)} notes",
+            where=path.name,
+            hint="correct them: clinveil review OUT",
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -23,6 +22,7 @@ from clinveil.phi.review.decisions import (
     Offsets,
     Verdict,
     decision_log,
+    decisions_of,
     hash_key,
     revised,
     text_hash,
@@ -30,7 +30,6 @@ from clinveil.phi.review.decisions import (
 from clinveil.phi.review.past_runs import Reviewable, ReviewEntry
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 
-FOLDER = "review"
 _MAX_HITS = 2000
 Json = dict[str, Any]
 
@@ -242,8 +241,3 @@ def open_desk(run: Reviewable, entries: Sequence[ReviewEntry], reviewer: str) ->
     key = hash_key(run.key)
     with decision_log(decisions_of(run.vault, reviewer), key, reviewer) as log:
         yield Desk(entries, run.deidentifier(), log, key=key, reviewer=reviewer)
-
-
-def decisions_of(vault: Path, reviewer: str) -> Path:
-    """Return the path of a reviewer's decisions."""
-    return vault / FOLDER / f"{reviewer}.jsonl"

@@ -184,7 +184,7 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
         for name, value in dict(settings.identifiers).items()
         if isinstance(value, Path)
     }
-    now = settings.but(identifiers={**files, "decisions": ()})
+    now = settings.but(identifiers={**files, "reviewed": ()})
     return PastRun(folder_of_run, read, now)
 
 

@@ -23,7 +23,6 @@ from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, united
 from clinveil.phi.detection.note import plain, spans_in
 from clinveil.phi.residue import FoundResidue, Offsets, Residue, ResidueTally, residues
-from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import CrosswalkRow, row
@@ -34,6 +33,7 @@ from clinveil.phi.treatment.policy import MASK, Mode, Policy, TreatedSpan, Treat
 from clinveil.phi.treatment.surrogates import Surrogates
 from clinveil.phi.treatment.surrogates.generalised import GENERALISED
 from clinveil.phi.treatment.surrogates.names import NoteNames
+from clinveil.phi.validation.corrections import read_corrections
 
 if TYPE_CHECKING:
     from clinveil.corpus import Patient
@@ -146,10 +146,10 @@ class NoteDeidentifier:
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
         deidentifier.date_order = settings.date_order
         deidentifier.shift = settings.shift
-        decisions = Decisions.read(*settings.decisions) if settings.decisions else None
-        if decisions is not None:
-            deidentifier.excused = decisions.rejected
-        return deidentifier.with_finder(Finder.of(settings, patients, decisions))
+        corrections = read_corrections(settings.reviewed, deidentifier.policy.kept)
+        if corrections is not None:
+            deidentifier.excused = corrections.rejected
+        return deidentifier.with_finder(Finder.of(settings, patients, corrections))
 
     @property
     def patients(self) -> Mapping[str, Patient]:

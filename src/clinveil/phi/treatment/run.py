@@ -47,7 +47,6 @@ from clinveil.corpus import (
     read_patients,
     write_corpus,
 )
-from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.columns import check_date_columns
 from clinveil.phi.treatment.crosswalk import NewIds, part_name
@@ -57,6 +56,7 @@ from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpu
 from clinveil.phi.treatment.policy import Policy, Treatment
 from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Records, RunCounts, records
 from clinveil.phi.treatment.surrogates.pools import sizes
+from clinveil.phi.validation.corrections import refuse_other_notes
 from clinveil.scale import Broken, Map, Store, each, opened_for
 
 MAKER = Maker("deidentify")
@@ -85,7 +85,8 @@ crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinve
 residues.jsonl      unchanged text that looks like an identifier, with its context (clinveil review)
 spans.jsonl         every detected identifier with its text (without --spans: those of notes with
                     residues)
-review/             decisions of each reviewer (clinveil review), for clinveil deidentify
+review/             decisions of each reviewer (clinveil review), for --reviewed of release and
+                    deidentify
 
 The treated notes are secret too: they still contain the identifiers that the detectors missed.
 """
@@ -122,8 +123,8 @@ def deidentify_notes(
         corpus.seen.refuse()
     if patients is None:
         say(NO_PATIENT_LIST)
-    if decisions := settings.identifiers.decisions:
-        Decisions.read(*decisions).check_corpus(corpus)
+    if settings.identifiers.reviewed:
+        refuse_other_notes(settings.identifiers, corpus, fingerprint(notes))
     # OUT appears last, when the vault is complete and its scratch is removed.
     with (
         atomic(out, force=settings.force, maker=MAKER) as part,

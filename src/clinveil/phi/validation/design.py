@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, log1p, sqrt
 from typing import NamedTuple
 
 from scipy import special
@@ -28,14 +28,18 @@ from clinveil.stats import (
 _POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _DETECTED = (0.05, 0.1, 0.15, 0.2, 0.3)
 MIN_SAMPLE = 8  # minimum sample per stratum, if the total allows it
+CLUMP = 1.25
+"""Missed identifiers that a passage with any has on average, as far as no mark shows more."""
 METHOD = "stratified sample of locations (Clopper-Pearson, Fay-Feuer, MOVER), 95 %"
+WORDS_PER_SECOND = 4  # silent reading of English, Brysbaert 2019, J. Mem. Lang. 109:104047
+SECONDS_PER_MARK = 4  # to decide and go on
 
 
 class Stratum(NamedTuple):
-    """A stratum: whether the engine detected its locations, and the assumed share of identifiers
-    among them.
+    """A stratum: whether the engine detected its locations, and the assumed number of identifiers
+    per location.
 
-    The assumed share affects only the allocation. A wrong stratum widens the interval but causes no
+    The assumed number affects only the allocation. A wrong one widens the interval but causes no
     bias.
     """
 
@@ -47,14 +51,14 @@ class Stratum(NamedTuple):
 STRATA: Mapping[str, Stratum] = {
     "found": Stratum(True, 0.95, "detected by the engine, high score"),
     "found_unsure": Stratum(True, 0.8, "detected by the engine, lower score"),
-    "tagger": Stratum(False, 0.3, "not detected; suspected by another detector"),
-    "name_like": Stratum(False, 0.2, "not detected; a listed name that is not an ordinary word"),
-    "unknown_rare": Stratum(False, 0.05, "not detected; capitalised, unlisted, few patients"),
-    "unknown": Stratum(False, 0.003, "not detected; capitalised, unlisted, many patients"),
-    "digits": Stratum(False, 0.03, "not detected; long numbers, and digits near a cue"),
-    "cued": Stratum(False, 0.01, "other passage that mentions persons or places"),
-    "rest": Stratum(False, 0.002, "other passage"),
+    "suspected": Stratum(False, 0.1, "passage with a word that another detector suspects"),
+    "name_like": Stratum(False, 0.02, "passage with a listed name that is not an ordinary word"),
+    "rare": Stratum(False, 0.015, "passage with an unlisted capitalised word of few patients"),
+    "digits": Stratum(False, 0.01, "passage with a long number, or digits near a cue"),
+    "cued": Stratum(False, 0.005, "other passage that mentions persons or places"),
+    "rest": Stratum(False, 0.003, "other passage"),
 }
+"""In order: a passage belongs to the first stratum that fits. Together they contain every word."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,26 @@ class JudgedStratum:
 
 
 class Recall(NamedTuple):
-    """Recall with its interval, and the estimated numbers of detected and missed identifiers."""
+    """Recall with its interval, and the estimated numbers of detected and missed identifiers;
+    `most_missed` is the upper end of the latter.
+    """
 
     value: float
     low: float
     high: float
     detected: float
     missed: float
+    most_missed: float
+
+
+class Planted(NamedTuple):
+    """Planted identifiers in the judged passages, and how many of them the reviewer marked."""
+
+    marked: int
+    total: int
+
+
+NONE_PLANTED = Planted(0, 0)
 
 
 def allocation(sizes: Mapping[str, int], n_locations: int) -> dict[str, int]:
@@ -130,7 +147,7 @@ def _shared(
 
 def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
     """Return the expected upper end of missed per detected identifiers for an allocation, under the
-    assumed shares.
+    assumed numbers.
     """
     total = square = most = detected = variance = 0.0
     for name, size in sizes.items():
@@ -142,36 +159,65 @@ def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
         else:
             total += size * guess
             square += size * guess * weight
-            most = max(most, weight * (weight > 1))
-    spread = (square + most**2) / (total + most)
-    high = (
-        spread / 2 * float(special.chdtri(2 * (total + most) / spread, 0.025))
-        if total + most
-        else 0.0
-    )
+            most = max(most, _weight_of_none(size, taken[name]))
+    spread = (square + most**2) / (total + most) if total + most else 1.0
+    high = spread / 2 * float(special.chdtri(2 * (total + most) / spread, 0.025))
     return high / max(detected - 2 * sqrt(variance), 1.0)
 
 
-def recall(strata: Sequence[JudgedStratum]) -> Recall | None:
-    """Estimate recall and its 95 % interval; return None if no detected location contains an
-    identifier.
+def _weight_of_none(size: int, looked: int) -> float:
+    """Return what one missed identifier counts in a stratum without any among the judged ones.
 
-    Raises ValueError for a non-empty stratum without annotations.
+    With a share f judged, none of M is seen with probability (1 - f)^M. The weight is the one for
+    which a Poisson count has this probability, times `CLUMP`, because missed identifiers are often
+    next to each other.
+    """
+    return CLUMP / -log1p(-looked / size) if looked < size else 0.0
+
+
+def recall(strata: Sequence[JudgedStratum], planted: Planted = NONE_PLANTED) -> Recall | None:
+    """Estimate recall and its 95 % interval.
+
+    Args:
+        planted: how many planted identifiers the reviewer found. The missed identifiers that the
+            reviewer marked are divided by this share, whose uncertainty widens the interval.
+
+    Returns None if no detected location contains an identifier, or if the reviewer found no
+    planted one. Raises ValueError for a non-empty stratum without annotations.
     """
     if any(stratum.size and not stratum.looked for stratum in strata):
-        raise ValueError("every non-empty stratum needs at least stratum annotated location")
+        raise ValueError("every non-empty stratum needs at least one annotated location")
     detected, of_detected = _detected_total(
         [stratum for stratum in strata if stratum.detected and stratum.size]
     )
     missed, of_missed = _missed_total(
         [stratum for stratum in strata if not stratum.detected and stratum.size]
     )
-    if not detected:
+    if not detected or (planted.total and not planted.marked):
         return None
+    missed, of_missed = _by_marker(missed, of_missed, planted)
     ratio = ratio_of_intervals(missed, of_missed, detected, of_detected)
     return Recall(
-        detected / (detected + missed), 1 / (1 + ratio.high), 1 / (1 + ratio.low), detected, missed
+        value=detected / (detected + missed),
+        low=1 / (1 + ratio.high),
+        high=1 / (1 + ratio.low),
+        detected=detected,
+        missed=missed,
+        most_missed=of_missed.high,
     )
+
+
+def _by_marker(missed: float, of_missed: Interval, planted: Planted) -> tuple[float, Interval]:
+    """Return the missed identifiers divided by the share that the reviewer finds.
+
+    The lower end is that of a reviewer who finds all.
+    """
+    if not planted.total:
+        return missed, of_missed
+    share = planted.marked / planted.total
+    of_share = clopper_pearson(planted.marked, planted.total)
+    high = ratio_of_intervals(missed, of_missed, share, of_share).high
+    return missed / share, Interval(of_missed.low, max(high, of_missed.high))
 
 
 def _detected_total(strata: Sequence[JudgedStratum]) -> tuple[float, Interval]:
@@ -207,6 +253,57 @@ def _missed_total(strata: Sequence[JudgedStratum]) -> tuple[float, Interval]:
         return float(sure), Interval(sure, sure)
     observed = sum(sum(stratum.hits) for stratum in drawn)
     low, high = weighted_poisson(
-        weights, most=max(stratum.size / stratum.looked for stratum in drawn)
+        weights, most=max(_weight_of_none(stratum.size, stratum.looked) for stratum in drawn)
     )
     return sure + sum(weights), Interval(sure + max(low, float(observed)), sure + high)
+
+
+PASSAGE = 100
+"""Words per passage: the default of the setting `passage` of `clinveil validate`."""
+LOCATIONS = 200
+"""Number of marks: the default of the setting `locations` of `clinveil validate`."""
+# Shares of the passages of 100 words in 487 notes (400 of MTSamples, 87 of ACI-Bench).
+_SHARES = {"suspected": 0.03, "name_like": 0.22, "rare": 0.12, "digits": 0.17, "cued": 0.22}
+
+
+def what_marks_prove(n_marks: int, words: int, density: float) -> float:
+    """Return the recall that the marks of `clinveil validate` prove if they show no missed
+    identifier: the lower end of the 95 % interval.
+
+    Args:
+        n_marks: number of marks. words: number of words of the notes.
+        density: detected identifiers per 1,000 words.
+
+    Returns 0 if nothing is detected. Raises ValueError for no marks or a negative number.
+    """
+    if n_marks < 1 or words < 0 or density < 0:
+        raise ValueError("marks must be at least 1, words and density at least 0")
+    found = round(words * density / 1000)
+    if not found:
+        return 0.0
+    passages = max(1, ceil(words / PASSAGE))
+    sizes = {name: round(passages * share) for name, share in _SHARES.items()}
+    sizes["rest"] = max(passages - sum(sizes.values()), 1)
+    sizes["found"] = found
+    taken = allocation(sizes, n_marks)
+    judged = [
+        JudgedStratum(
+            STRATA[name].detected, sizes[name], n, (1,) * n if STRATA[name].detected else ()
+        )
+        for name, n in taken.items()
+        if n
+    ]
+    proven = recall(judged)
+    return proven.low if proven else 0.0
+
+
+def minutes_of_marks(n_marks: int, words: int, density: float) -> int:
+    """Return about how many minutes a person needs for marks, in steps of five; arguments as for
+    `what_marks_prove`.
+    """
+    passages = max(1, ceil(words / PASSAGE))
+    sizes = {"rest": passages, "found": round(words * density / 1000)}
+    taken = allocation(sizes, n_marks)
+    read = min(taken["rest"] * PASSAGE, words)
+    seconds = sum(taken.values()) * SECONDS_PER_MARK + read / WORDS_PER_SECOND
+    return max(5, 5 * round(seconds / 300))

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from clinveil.core import (
     private_folder,
     private_text,
     read_findings,
+    read_markup,
     refuse_nested,
     run_folder,
     run_hash,
@@ -40,9 +42,32 @@ from clinveil.lexicons import name_form
 from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import check_known_patients, found_spans
-from clinveil.phi.validation.design import METHOD, STRATA, JudgedStratum, recall
-from clinveil.phi.validation.queue import DESIGN, UNSURE, Design, annotated, read_design, read_marks
-from clinveil.phi.validation.sample import Draw, suspected, usual_forms
+from clinveil.phi.treatment.policy import TreatedSpan, Treatment
+from clinveil.phi.validation.corrections import sample_of
+from clinveil.phi.validation.design import (
+    CLUMP,
+    LOCATIONS,
+    METHOD,
+    STRATA,
+    JudgedStratum,
+    Planted,
+    minutes_of_marks,
+    recall,
+    what_marks_prove,
+)
+from clinveil.phi.validation.marks import (
+    DESIGN,
+    UNSURE,
+    Design,
+    Marks,
+    annotated,
+    detection_of,
+    next_command,
+    options_of,
+    read_design,
+    read_marks,
+)
+from clinveil.phi.validation.sample import Draw, Invent, suspected, usual_forms
 from clinveil.scale import processes
 from clinveil.stats import HitCounts, MeasureSpec, clopper_pearson, sum_of_intervals
 
@@ -142,6 +167,12 @@ class NameSurvival:
         return [of_patients, of_mentions]
 
 
+PLANTED_FOUND = MeasureSpec(
+    measure="validate.planted",
+    over="places",
+    better="higher",
+    source="invented identifiers, shown instead of detected ones in sampled passages",
+)
 SOURCE = "stratified random sample with known inclusion probabilities (Horvitz & Thompson 1952)"
 EACH = "Clopper-Pearson, 95 %"
 SUMMED = "Clopper-Pearson by stratum, then MOVER, 95 %"
@@ -150,25 +181,99 @@ WORST = (0, 1)
 BEST = (1, 0)
 
 
-def marked_findings(design: Design, marks: Mapping[int, int]) -> list[Finding]:
-    """Return recall and precision with their intervals, and the share of locations with identifiers
-    per stratum.
+def marked_findings(design: Design, marks: Marks) -> list[Finding]:
+    """Return recall and precision with their intervals, the share of planted identifiers that the
+    reviewer found, and the share of locations with identifiers per stratum.
 
     Unsure marks count against the engine in the value and the lower end, and for it in the upper
-    end. Raises InputError if a stratum has no marks.
+    end. Raises UsageError if a stratum has no marks.
     """
-    worst, best = (annotated(design, marks, unsure=unsure) for unsure in (WORST, BEST))
-    about = {"marked": len(marks), "unsure": sum(mark == UNSURE for mark in marks.values())}
-    return [_recall(worst, best, about), _precision(worst, best, about), *_strata(worst)]
+    worst, best = (annotated(design, marks.counts, unsure=unsure) for unsure in (WORST, BEST))
+    planted = marks.of_planted
+    about = {
+        "marked": len(marks.counts),
+        "unsure": sum(mark == UNSURE for mark in marks.counts.values()),
+        "planted": planted.total,
+        "planted_marked": planted.marked,
+    }
+    return [
+        _recall(worst, best, planted, about),
+        _precision(worst, best, about),
+        _of_planted(planted),
+        *_strata(worst),
+    ]
+
+
+def reviewed_findings(folders: Sequence[Path]) -> list[Finding]:
+    """Return recall and precision of the detection, from the marks of `clinveil validate` in the
+    folders of `identifiers.reviewed`; nothing without marks.
+
+    The recall is that before the marked misses were replaced. Its remarks state what was replaced
+    and how many identifiers may be left.
+    """
+    sample = sample_of(folders)
+    if sample is None:
+        return []
+    design, marks = sample
+    of_recall, of_precision, *_ = marked_findings(design, marks)
+    if of_recall.value is None:
+        return [of_recall, of_precision]
+    replaced = sum(
+        count
+        for number, count in marks.counts.items()
+        if not STRATA[design.samples[number].stratum].detected
+    )
+    missed = of_recall.numbers["missed"] or 0.0
+    most_missed = of_recall.numbers["most_missed"] or 0.0
+    left = max(0.0, missed - replaced)
+    most_left = max(0.0, most_missed - replaced)
+    numbers = {**of_recall.numbers, "replaced": replaced, "left": left, "most_left": most_left}
+    remarks = (
+        "The recall is that of the detection, before corrections.",
+        f"Marked misses, replaced in this release: {replaced}. Still in the notes: an estimated"
+        f" {left:,.0f}, at most {most_left:,.0f}.",
+        *of_recall.remarks,
+    )
+    return [replace(of_recall, numbers=numbers, remarks=remarks), of_precision]
+
+
+def without_marks(words: int, detected: int, n_marks: int = LOCATIONS) -> str:
+    """Return what a release without marks lacks, and what they would cost and prove at most.
+
+    Args:
+        words, detected: number of words and of detected identifiers of the notes.
+    """
+    density = 1000 * detected / words if words else 0.0
+    proven = what_marks_prove(n_marks, words, density)
+    minutes = minutes_of_marks(n_marks, words, density)
+    if not proven:
+        return "not measured: no identifier was detected in these notes"
+    # Rounded down: marks never prove more than is stated here.
+    at_most = f"{floor(1000 * proven) / 1000:.3f}".rstrip("0").removeprefix("0").rstrip(".")
+    return (
+        f"not measured: {n_marks} marks of these notes, about {minutes} minutes, would prove a"
+        f" recall of at most {at_most} (clinveil validate)"
+    )
+
+
+FEWEST_FOUND = 0.8
+"""Share of the planted identifiers that a reviewer should find; below it, the finding warns."""
 
 
 def _recall(
-    worst: Mapping[str, JudgedStratum], best: Mapping[str, JudgedStratum], about: Mapping[str, int]
+    worst: Mapping[str, JudgedStratum],
+    best: Mapping[str, JudgedStratum],
+    planted: Planted,
+    about: Mapping[str, int],
 ) -> Finding:
-    low = recall([*worst.values()])
-    high = recall([*best.values()])
+    low = recall([*worst.values()], planted)
+    high = recall([*best.values()], planted)
     if low is None or high is None:
-        why = "no detected location was marked as an identifier"
+        why = (
+            f"the reviewer found none of {planted.total} planted identifiers"
+            if planted.total and not planted.marked
+            else "no detected location was marked as an identifier"
+        )
         return Finding("validate.recall", None, 0, "higher", numbers=about, why=why)
     return Finding(
         "validate.recall",
@@ -180,8 +285,47 @@ def _recall(
         unit="places",
         method=METHOD,
         source=SOURCE,
-        numbers={**about, "found": low.detected, "missed": low.missed},
+        numbers={
+            **about,
+            "found": low.detected,
+            "missed": low.missed,
+            "most_missed": low.most_missed,
+        },
+        warning=_careless(planted),
+        remarks=(_of_reviewer(planted), _assumption()),
     )
+
+
+def _careless(planted: Planted) -> str:
+    if planted.total and planted.marked < FEWEST_FOUND * planted.total:
+        return (
+            f"The reviewer found {planted.marked} of {planted.total} planted identifiers: let"
+            " another person judge the sample."
+        )
+    return ""
+
+
+def _of_reviewer(planted: Planted) -> str:
+    if not planted.total:
+        return "No passage allowed a planted identifier: the reviewer was not measured."
+    return (
+        f"The reviewer found {planted.marked} of {planted.total} planted identifiers, and the"
+        " interval allows for it; missed ones may be harder to see than planted ones."
+    )
+
+
+def _assumption() -> str:
+    return (
+        f"A passage with missed identifiers is assumed to have {CLUMP} on average where no mark"
+        " shows one."
+    )
+
+
+def _of_planted(planted: Planted) -> Finding:
+    if not planted.total:
+        why = "no sampled passage allowed a planted identifier"
+        return PLANTED_FOUND.missing(why)
+    return PLANTED_FOUND.share(HitCounts(hits=planted.marked, tries=planted.total))
 
 
 def _precision(
@@ -256,6 +400,10 @@ _SECTIONS = {
             " and uses no model."
         ),
     ),
+    "validate.planted": (
+        "Planted identifiers that the reviewer found",
+        "Invented identifiers in sampled passages. The recall above allows for those not found.",
+    ),
     "validate.precision": (
         "Precision, from the annotated sample",
         "The share of detected spans that are identifiers.",
@@ -278,16 +426,26 @@ _SECTIONS = {
     ),
 }
 _HEAD = "# Detection recall on these notes\n"
-_NEXT = """
+_JUDGE = """
 ## What to do next
 
 Judge the sample with `clinveil review OUT`, then run
 `clinveil validate --marked OUT/review/first.jsonl OUT`.
 """
+_RELEASE = """
+## What to do next
+
+Release the notes with the marked misses replaced and with this recall in the report:
+`{}`.
+"""
 
 
-def report(findings: Sequence[Finding]) -> str:
-    """Return the report as Markdown."""
+def report(findings: Sequence[Finding], release: str = "") -> str:
+    """Return the report as Markdown.
+
+    Args:
+        release: the command that releases the notes with the marks, if they were read.
+    """
     lines = [_HEAD]
     for measure, (head, meaning) in _SECTIONS.items():
         if rows := [_row(finding) for finding in findings if finding.measure == measure]:
@@ -298,7 +456,11 @@ def report(findings: Sequence[Finding]) -> str:
                 *rows,
                 "",
             ]
-    return "\n".join(lines) + _NEXT
+            remarks = (
+                remark for one in findings if one.measure == measure for remark in one.remarks
+            )
+            lines += [f"- {remark}" for remark in remarks]
+    return "\n".join(lines) + (_RELEASE.format(release) if release else _JUDGE)
 
 
 def _row(finding: Finding) -> str:
@@ -384,17 +546,21 @@ def validate_notes(
     return findings, seed
 
 
-def recall_of_marks(marks: Path, out: Path) -> list[Finding]:
+def recall_of_marks(marks: Path, out: Path) -> tuple[list[Finding], str]:
     """Estimate recall from a reviewer's decisions on the sample, and store it in the run's folder.
 
-    Raises InputError: not the folder of a run, or decisions on another run.
+    Returns the findings, and the command that releases the notes with the marks.
+
+    Raises InputError for a folder that is not that of a run, UsageError for decisions on another
+    run or too few of them.
     """
     design = read_design(out)
     findings = marked_findings(design, read_marks(marks, design))
     write_findings(out / RECALL, "validate", findings, seed=None)
     earlier = read_findings(out / FINDINGS) if (out / FINDINGS).exists() else []
-    private_text(out / REPORT, report([*findings, *earlier]))
-    return findings
+    command = next_command(design, out)
+    private_text(out / REPORT, report([*findings, *earlier], release=command))
+    return findings, command
 
 
 def _kept(
@@ -412,7 +578,9 @@ def _sampled(
 ) -> list[Finding]:
     settings = run.settings
     usual = usual_forms(track(rows(run.corpus), "notes read", run.say))
-    draw = Draw(settings.locations, settings.passage, usual, default_rng([run.seed, 3]))
+    draw = Draw(
+        settings.locations, settings.passage, usual, default_rng([run.seed, 3]), inventor(run)
+    )
     survival = NameSurvival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):
         draw.add(note, found, suspected(note))
@@ -421,9 +589,54 @@ def _sampled(
     if not draw.sizes:
         raise InputError("contains no text", where=run.corpus.name)
     name = sha256(f"{asked} locations".encode()).hexdigest()[:12]
-    design = Design(name, notes, settings.notes, hashed, draw.sizes, tuple(draw.drawn()))
+    design = Design(
+        run=name,
+        notes=notes,
+        columns=settings.notes,
+        options=options_of(settings),
+        fingerprint=hashed,
+        detection=detection_of(settings.identifiers),
+        sizes=draw.sizes,
+        samples=tuple(draw.drawn()),
+    )
     design.write(folder.vault)
     return survival.findings("with the patient list") if survival else []
+
+
+def inventor(run: Validation) -> Invent:
+    """Return a function that invents identifiers of the classes of detected ones that the policy
+    treats.
+    """
+    kept = run.settings.identifiers.policy().kept
+    engine = NoteDeidentifier(Key.from_seed(run.seed), mode="replace")  # not the key of a release
+
+    def invent(note: Note, detected: Sequence[Span]) -> list[str | None]:
+        if read_markup(note.text) is not None:
+            return [None] * len(detected)
+        treated = engine.treated(note.text, detected, note.patient_id)
+        return [
+            item.text if _is_plantable(item, note.text[span.start : span.end], span, kept) else None
+            for span, item in zip(detected, treated, strict=True)
+        ]
+
+    return invent
+
+
+_SHORTEST_PLANTED = 4  # characters; below, initials and abbreviations
+
+
+def _is_plantable(item: TreatedSpan, source: str, span: Span, kept: frozenset[str]) -> bool:
+    """Return whether a replacement is an invented identifier on one line, unlike the source, and
+    long enough to be seen.
+    """
+    invented = item.action in (Treatment.SURROGATE, Treatment.SHIFT)
+    return (
+        invented
+        and min(len(item.text), len(source)) >= _SHORTEST_PLANTED
+        and span.label not in kept
+        and item.text.strip() not in ("", source)
+        and "\n" not in item.text + source
+    )
 
 
 def _known(run: Validation) -> list[Finding]:

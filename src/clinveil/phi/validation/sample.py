@@ -1,17 +1,22 @@
 """Divide the notes into locations, and sample some of each stratum in one pass.
 
-Each letter and digit of a note belongs to exactly one location: a detected span, an undetected run
-of suspicious words or digits, or a passage, from which the other locations are excluded. Every
-missed identifier is therefore in some location, and nothing is counted twice. The stratum of a
-location follows from how likely it contains an identifier.
+Each letter and digit of a note belongs to exactly one location: a detected span, or a passage, from
+which the detected spans are excluded. Every missed identifier is therefore in some location, and
+nothing is counted twice. The stratum of a passage follows from how likely it contains a missed
+identifier. One mark judges a passage of many words: the upper end of what is missed in notes where
+no mark shows a miss depends on the share of the words that was read, not on the number of marks.
+
+In some sampled passages, a detected identifier is replaced by an invented one and is shown like
+undetected text. Whether the reviewer finds these planted identifiers measures the reviewer.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cache, partial
 from typing import NamedTuple
 
 from numpy.random import Generator
@@ -20,15 +25,11 @@ from clinveil.core import Span
 from clinveil.corpus import KeySample, Note
 from clinveil.lexicons import LexicalClass, name_form
 from clinveil.phi.detection.detectors import DETECTORS
-from clinveil.phi.detection.note import NoteView, Word
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import STRATA, allocation
 
 SURE = 0.85
-PASSAGES = ("cued", "rest")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-# words per run, and characters between two of them
-_MAX_WORDS = 4
-_GAP = 2
 _DIGITS = re.compile(r"(?<!\w)[#]?\d+(?:[./:-]\d+)*(?!\w)|[A-Za-z]{1,3}-?\d{4,}")
 _LONG = re.compile(r"(?:\d.*){4}|\d[/-]\d", re.DOTALL)
 _NUMBER_CUE = re.compile(
@@ -58,15 +59,38 @@ class Location(NamedTuple):
     end: int
     stratum: str
 
+    @property
+    def detected(self) -> bool:
+        """Whether the engine detected it; otherwise it is a passage."""
+        return STRATA[self.stratum].detected
+
+
+class Plant(NamedTuple):
+    """An invented identifier that is shown instead of the range [start, end) of a note."""
+
+    start: int
+    end: int
+    text: str
+
 
 class Sample(NamedTuple):
-    """A sampled location, and the parts of it that are to be judged. It contains no text."""
+    """A sampled location, and the parts of it that are to be judged. It contains no text of notes.
+
+    Attributes:
+        planted: the identifiers that may be planted in a passage; in the sample at most one, which
+            is judged too.
+    """
 
     note_id: str
     start: int
     end: int
     stratum: str
     parts: tuple[tuple[int, int], ...]
+    planted: tuple[Plant, ...] = ()
+
+
+Invent = Callable[[Note, Sequence[Span]], Sequence[str | None]]
+"""(note, its detected spans) -> an invented identifier of the same class for each, or None."""
 
 
 def locations(
@@ -77,7 +101,7 @@ def locations(
     usual: Set[str] = frozenset(),
     words: int,
 ) -> list[Location]:
-    """Return all locations of one note, ordered by stratum and then by position.
+    """Return all locations of one note: the detected spans, then the passages, by position.
 
     Args:
         detected: detected spans, sorted, without overlaps.
@@ -85,38 +109,55 @@ def locations(
         usual: forms of unlisted words that occur in the notes of many patients.
         words: number of words per passage.
     """
+    text = note.text
     result = [
         Location(span.start, span.end, "found" if span.score >= SURE else "found_unsure")
         for span in detected
     ]
-    taken = _mask(note.text, result)
-    for span in sorted(suspected):
-        result += _assigned(taken, Location(span.start, span.end, "tagger"))
-    for location in (*_words(note, usual), *_numbers(note)):
-        result += _assigned(taken, location)
+    taken = _mask(text, result)
+    reasons = _reasons(note, suspected, usual, taken)
     begin = 0
     # Passages: sentences and lines joined up to `words` words, long ones split.
-    for stop in _ends(note.text, words):
-        if len(note.text[begin:stop].split()) >= words or begin < stop == len(note.text):
-            if any(
-                c.isalnum()
-                for start, end in _free(taken, begin, stop)
-                for c in note.text[start:end]
-            ):
-                result.append(
-                    Location(begin, stop, "cued" if _CUE.search(note.text, begin, stop) else "rest")
-                )
-            begin = stop
+    for stop in _ends(text, words):
+        if len(text[begin:stop].split()) < words and not begin < stop == len(text):
+            continue
+        free = _free(taken, begin, stop)
+        if any(character.isalnum() for start, end in free for character in text[start:end]):
+            first = bisect_left(reasons, (begin, ""))
+            last = bisect_left(reasons, (stop, ""))
+            inside = (name for _, name in reasons[first:last])
+            other = "cued" if _CUE.search(text, begin, stop) else "rest"
+            stratum = min(inside, key=_ORDER.index, default=other)
+            result.append(Location(begin, stop, stratum))
+        begin = stop
     return result
 
 
-def open_parts(text: str, location: Location, others: Sequence[Location]) -> list[tuple[int, int]]:
-    """Return the parts of a passage outside all other locations, or the whole range of any other
-    location.
+def _reasons(
+    note: NoteView, suspected: Iterable[Span], usual: Set[str], taken: bytearray
+) -> list[tuple[int, str]]:
+    """Return the offsets of undetected words and numbers that put a passage into a stratum, sorted,
+    each with the stratum.
     """
-    if location.stratum not in PASSAGES:
+    ranges = [(span.start, span.end, "suspected") for span in suspected]
+    ranges += [*_words(note, usual), *_numbers(note)]
+    return sorted(
+        (free[0][0], stratum)
+        for start, end, stratum in ranges
+        if (free := _free(taken, start, end))
+    )
+
+
+_ORDER = tuple(name for name, stratum in STRATA.items() if not stratum.detected)
+
+
+def open_parts(text: str, location: Location, others: Sequence[Location]) -> list[tuple[int, int]]:
+    """Return the parts of a passage outside all detected spans, or the whole range of a detected
+    span.
+    """
+    if location.detected:
         return [(location.start, location.end)]
-    taken = _mask(text, [other for other in others if other.stratum not in PASSAGES])
+    taken = _mask(text, [other for other in others if other.detected])
     return _free(taken, location.start, location.end)
 
 
@@ -136,44 +177,23 @@ def _free(taken: bytearray, start: int, end: int) -> list[tuple[int, int]]:
     ]
 
 
-def _assigned(taken: bytearray, location: Location) -> list[Location]:
-    """Return the free parts of a location as locations, and mark them as taken."""
-    free = _free(taken, location.start, location.end)
-    taken[location.start : location.end] = b"\1" * (location.end - location.start)
-    return [location._replace(start=start, end=end) for start, end in free]
+def _words(note: NoteView, usual: Set[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the source offsets and the stratum of each word that may be a name."""
+    for word in note.words:
+        if word.ordinary or len(word.text) < 2:
+            continue
+        if word.listed if word.capital else word.classes & _USUAL:
+            yield (*note.aligned.source_offsets(word.start, word.end), "name_like")
+        elif word.capital and not word.classes and name_form(word.text) not in usual:
+            yield (*note.aligned.source_offsets(word.start, word.end), "rare")
 
 
-_ORDER = ("name_like", "unknown_rare", "unknown")
-
-
-def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
-    """Yield runs of suspicious words. A run gets the stratum of its most suspicious word."""
-    run: list[tuple[Word, str]] = []
-    for word in (*note.words, None):
-        stratum = ""
-        if word and not word.ordinary and len(word.text) > 1:
-            if word.listed if word.capital else word.classes & _USUAL:
-                stratum = "name_like"
-            elif word.capital and not word.classes:
-                stratum = "unknown" if name_form(word.text) in usual else "unknown_rare"
-        between = note.plain[run[-1][0].end : word.start] if run and word else ""
-        if run and (
-            not stratum or len(between) > _GAP or "\n" in between or len(run) >= _MAX_WORDS
-        ):
-            start, end = note.aligned.source_offsets(run[0][0].start, run[-1][0].end)
-            yield Location(start, end, min((stratum for _, stratum in run), key=_ORDER.index))
-            run = []
-        if word and stratum:
-            run.append((word, stratum))
-
-
-def _numbers(note: NoteView) -> Iterator[Location]:
+def _numbers(note: NoteView) -> Iterator[tuple[int, int, str]]:
     for match in _DIGITS.finditer(note.plain):
         before = note.plain[max(0, match.start() - 14) : match.start()]
         after = note.plain[match.start() :][:12]
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
-            start, end = note.aligned.source_offsets(match.start(), match.end())
-            yield Location(start, end, "digits")
+            yield (*note.aligned.source_offsets(match.start(), match.end()), "digits")
 
 
 def _ends(text: str, words: int) -> Iterator[int]:
@@ -200,6 +220,7 @@ def suspected(note: Note) -> list[Span]:
 
 MANY = 5  # patients; an unlisted word in the notes of this many is more likely a term than a name
 AROUND = 80  # characters of context before and after a location
+PLANTED = 0.1  # share of the sampled locations with a planted identifier, at most
 
 
 def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
@@ -219,14 +240,26 @@ def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
 
 
 class Draw:
-    """Count locations and keep a random sample of each stratum."""
+    """Count locations and keep a random sample of each stratum.
 
-    def __init__(self, n_locations: int, words: int, usual: Set[str], rng: Generator) -> None:
+    Args:
+        invent: returns invented identifiers, to plant some; None plants none.
+    """
+
+    def __init__(
+        self,
+        n_locations: int,
+        words: int,
+        usual: Set[str],
+        rng: Generator,
+        invent: Invent | None = None,
+    ) -> None:
         self.sizes: Counter[str] = Counter()
         self._n_locations = n_locations
         self._words = words
         self._usual = usual
         self._rng = rng
+        self._invent = invent
         self._kept: dict[str, KeySample[Sample]] = {
             name: KeySample(n_locations, rng) for name in STRATA
         }
@@ -239,25 +272,56 @@ class Draw:
         candidates = locations(
             view, detected, suspected=suspected, usual=self._usual, words=self._words
         )
+        invented = cache(lambda: self._plants(note, detected))
         for location in candidates:
             self.sizes[location.stratum] += 1
-            key = f"{note.note_id}\0{location.start}"
-            drawn = partial(sample, note, location, candidates)
+            key = f"{note.note_id}\0{location.start}\0{location.detected}"
+            drawn = partial(sample, note, location, candidates, invented)
             self._kept[location.stratum].offer(key, drawn)
         return candidates
 
+    def _plants(self, note: Note, detected: Sequence[Span]) -> list[Plant]:
+        """Return what may be planted in a note: at detected spans of a high score."""
+        if self._invent is None:
+            return []
+        texts = self._invent(note, detected)
+        return [
+            Plant(span.start, span.end, text)
+            for span, text in zip(detected, texts, strict=True)
+            if text is not None and span.score >= SURE
+        ]
+
     def drawn(self) -> list[Sample]:
-        """Return the sample, sized by `allocation`, in random order."""
+        """Return the sample, sized by `allocation`, in random order, with planted identifiers."""
         taken = allocation(self.sizes, self._n_locations)
         chosen: list[Sample] = []
         for name, number in taken.items():
             kept = self._kept[name].values
             keys = sorted(kept)
             chosen += [kept[keys[i]] for i in self._rng.permutation(len(keys))[:number]]
-        return [chosen[i] for i in self._rng.permutation(len(chosen))]
+        chosen = [chosen[i] for i in self._rng.permutation(len(chosen))]
+        most = round(PLANTED * len(chosen))
+        with_any = [i for i, one in enumerate(chosen) if one.planted]
+        planted = {with_any[i] for i in self._rng.permutation(len(with_any))[:most]}
+        return [
+            one._replace(planted=self._one_of(one.planted) if i in planted else ())
+            for i, one in enumerate(chosen)
+        ]
+
+    def _one_of(self, plants: Sequence[Plant]) -> tuple[Plant, ...]:
+        return (plants[int(self._rng.integers(len(plants)))],)
 
 
-def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample:
-    """Return a location as a sample."""
+def sample(
+    note: Note,
+    location: Location,
+    others: Sequence[Location],
+    plants: Callable[[], Sequence[Plant]] = tuple,
+) -> Sample:
+    """Return a location as a sample; a passage with what may be planted in it."""
     parts = tuple(open_parts(note.text, location, others))
-    return Sample(note.note_id, location.start, location.end, location.stratum, parts)
+    possible = () if location.detected else plants()
+    inside = tuple(
+        one for one in possible if location.start <= one.start and one.end <= location.end
+    )
+    return Sample(note.note_id, location.start, location.end, location.stratum, parts, inside)
