@@ -1,6 +1,6 @@
 # clinveil in a container that needs no network at run time:
 #   docker build -t clinveil .
-#   docker run --rm --network none -v "$PWD:/data" --user "$(id -u):$(id -g)" clinveil release notes.parquet -o out
+#   docker run --rm --network none -e CLINVEIL_LEDGER=/data/ledger -v "$PWD:/data" --user "$(id -u):$(id -g)" clinveil release notes.parquet -o out --as deidentified
 # Extras: docker build --build-arg EXTRAS='[neural]' -t clinveil .
 FROM python:3.11-slim AS build
 ARG EXTRAS=""

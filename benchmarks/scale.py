@@ -259,6 +259,8 @@ def run(
                 line += more if whole else []
                 if job == "release":
                     line += [
+                        "--as",
+                        "obfuscated",
                         "--label",
                         "diagnosis_group",
                         "--patients",

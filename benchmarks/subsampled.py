@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     known = parser.parse_args()
     corpus = open_corpus(known.notes, NotesSettings(), label=(known.label,))
-    how = ReleaseSettings()
+    how = ReleaseSettings(kind="obfuscated")
     full = None
     print(
         "| words trained on | training, s of processor | loss | 95 % | inversion | rare words |"

@@ -6,7 +6,8 @@ import hashlib
 import importlib.util
 import itertools
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -38,14 +39,41 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
+# Nothing is written into the ledger of the user. Each test has a ledger of its own, and so has each
+# fixture that several tests share.
+_ledgers = tempfile.TemporaryDirectory(prefix="clinveil-ledgers-")
+_ledger_numbers = itertools.count()
+
+
+def _new_ledger() -> str:
+    return str(Path(_ledgers.name) / str(next(_ledger_numbers)))
+
+
+os.environ["CLINVEIL_LEDGER"] = _new_ledger()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    """Fixtures of a module or session use a ledger that no test uses."""
+    if fixturedef.scope == "function":
+        return (yield)
+    before = os.environ["CLINVEIL_LEDGER"]
+    os.environ["CLINVEIL_LEDGER"] = _new_ledger()
+    try:
+        return (yield)
+    finally:
+        os.environ["CLINVEIL_LEDGER"] = before
+
+
 # A small release under a random key can stray over a gate's limit: each test has its own keys,
 # always the same.
 _keys = iter(())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """New keys are made of the test's name and a count from here on."""
+    """New keys are made of the test's name and a count from here on; the ledger is a new one."""
     global _keys
+    os.environ["CLINVEIL_LEDGER"] = _new_ledger()
     _keys = (
         hashlib.sha256(f"{item.nodeid} {count}".encode()).digest()[:KEY_BYTES]
         for count in itertools.count()

@@ -202,7 +202,7 @@ def test_messages_name_settings_and_roles():
         clinveil.release([NOTE], "out", lable="x")
     with pytest.raises(InputError) as caught:
         deidentified(pd.DataFrame({"note_id": [1], "one": [NOTE], "two": [NOTE]}))
-    assert "--text" in str(caught.value)
+    assert "pass text" in str(caught.value) and "--" not in str(caught.value)
 
 
 def test_paths_may_be_strings(tmp_path):
@@ -226,7 +226,7 @@ SECRET = "Zyra Quux was seen. "
         lambda text, out: deidentified(text),
         lambda text, out: clinveil.embed(text),
         lambda text, out: clinveil.Obfuscator().fit(text),
-        lambda text, out: clinveil.release(text, out),
+        lambda text, out: clinveil.release(text, out, kind="obfuscated"),
         lambda text, out: clinveil.release(text, out, kind="synthetic", lm={"model": "unigram"}),
         lambda text, out: deidentified([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
@@ -247,7 +247,7 @@ def test_the_callers_umask_stays(tmp_path):
     before = os.umask(0o022)
     try:
         with pytest.raises(InputError):
-            clinveil.release([NOTE] * 3, tmp_path / "out")
+            clinveil.release([NOTE] * 3, tmp_path / "out", kind="obfuscated")
         with pytest.raises(InputError):
             clinveil.release(
                 [NOTE] * 3, tmp_path / "out", kind="synthetic", lm={"model": "unigram"}

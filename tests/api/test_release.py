@@ -24,12 +24,21 @@ def frame():
 def made(frame, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "out"
     said = []
+    ledger = out.with_name("ledger")
     quick = {
         "settings": {"vectors": {"epochs": 1, "window": 5, "dim": 16}},
         "limits": NO_LIMITS,  # of 60 patients, some have a group of their own
     }
     return (
-        clinveil.release(frame, out, label="diagnosis_group", say=said.append, **quick),
+        clinveil.release(
+            frame,
+            out,
+            kind="obfuscated",
+            label="diagnosis_group",
+            ledger=ledger,
+            say=said.append,
+            **quick,
+        ),
         out,
         said,
     )
@@ -38,7 +47,7 @@ def made(frame, tmp_path_factory):
 def test_a_frame_is_released_behind_gates(made, frame):
     outcome, out, said = made
     assert not outcome.refused, [gate.name for gate in outcome.gates if not gate.passed]
-    assert sorted(path.name for path in out.parent.iterdir()) == ["clinveil-ledger", "out"]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["ledger", "out"]
     released = pl.read_parquet(outcome.folder.release / "notes.parquet")
     assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
     assert len(released) == len(frame) and not set(released["note_id"]) & set(frame["note_id"])
@@ -60,6 +69,7 @@ def test_later_notes_reuse_it(made, tmp_path):
         pa.Table.from_batches(list(clinveil.demo_corpus(patients=62, seed=1).batches()))
     )
     how = {"limits": NO_LIMITS, "label": "diagnosis_group"}
+    how["ledger"] = out.with_name("ledger")
     added = clinveil.release(later, tmp_path / "out2", reuse=out / "vault", **how)
     old = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(out)}
     new = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(tmp_path / "out2")}
@@ -93,7 +103,7 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(UsageError, match=r"strict: channel\.n applies to kind obfuscated"):
         clinveil.release(frame, tmp_path / "out", config="strict", kind="deidentified")
     with pytest.raises(InputError, match="50"):
-        clinveil.release(frame.head(20), tmp_path / "out")
+        clinveil.release(frame.head(20), tmp_path / "out", kind="obfuscated")
     with pytest.raises(UsageError, match="one of lr"):
         clinveil.release(frame, tmp_path / "out", model=("lr", "nothing"))
     assert not list(tmp_path.iterdir())
@@ -104,6 +114,7 @@ def test_a_refusal_and_unknown_patients_are_warned_of(frame, tmp_path):
         made = clinveil.release(
             frame["text"].to_list()[:80],
             tmp_path / "out",
+            kind="obfuscated",
             seed=1,
             settings={"vectors": {"epochs": 1, "dim": 8}},
         )

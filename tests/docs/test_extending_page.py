@@ -93,6 +93,8 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
         desk,
         "release",
         "notes.jsonl",
+        "--as",
+        "obfuscated",
         "-o",
         "out",
         "--min-patients",

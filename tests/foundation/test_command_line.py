@@ -66,7 +66,7 @@ def test_every_help_text_fits_one_line():
     [
         (
             ["release", "x", "--as", "deidentifed"],
-            "Invalid value for '--as': 'deidentifed' is",
+            "Invalid value for '--as' / '--kind': 'deidentifed' is",
         ),
         (["relese"], "there is no command `relese` (did you mean `release`?)"),
         (
@@ -142,7 +142,7 @@ def test_init_config_writes_a_file_and_does_not_replace_it(tmp_path, capsys):
     assert main(["init-config", "embed", "-o", out, "--force"]) == 0
     assert (
         main(["init-config", "study"])
-        == main(["init-config", "verify"])
+        == main(["init-config", "report"])
         == main(["init-config", "nothing"])
         == 2
     )

@@ -20,13 +20,14 @@ NEW_FOLDER = {
     "demo --notes-only": "-o OUT --patients 3",
     "embed": "NOTES -o OUT --dim 8 --set vectors.epochs=1 --workers 1",
     "deidentify": "FEW -o OUT --workers 1",
-    "release": "NOTES -o OUT --set vectors.dim=8 --set vectors.epochs=1 --workers 1 --again",
+    "release": "NOTES -o OUT --as obfuscated --set vectors.dim=8 --set vectors.epochs=1"
+    " --workers 1 --again",
 }
 ALREADY_THERE = {
     "deidentify --vault": "NOTES -o BESIDE --vault OUT --workers 1",
     "report": "RUN -o OUT",
     "compare": "NOTES -o OUT --label diagnosis_group",
-    "attack leaveout": "NOTES -o OUT --mode exact",
+    "attack leaveout": "NOTES -o OUT --variant exact",
     "validate": "NOTES -o OUT",
     "reidentify": "NOTES -o OUT --vault RUN --reason asked",
     "init-config": "-o OUT",

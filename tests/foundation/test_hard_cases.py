@@ -61,7 +61,15 @@ def test_a_full_disk_that_arrow_finds_is_named(notes, capsys, monkeypatch):
 def test_a_file_of_no_words_to_keep_is_refused(notes, capsys, tmp_path):
     (tmp_path / "keep.txt").write_text("\n")
     assert "keep.txt: contains no words" in refused(
-        capsys, "release", notes, "-o", "out", "--set", "channel.keep_words=keep.txt"
+        capsys,
+        "release",
+        notes,
+        "--as",
+        "obfuscated",
+        "-o",
+        "out",
+        "--set",
+        "channel.keep_words=keep.txt",
     )
 
 
@@ -93,7 +101,7 @@ def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(
 ):
     (tmp_path / "c.toml").write_text("[channel.n]\nlow = 3\nhigh = 14")
     assert "channel.n: a value" in refused(
-        capsys, "release", notes, "-o", "out", "--config", "c.toml"
+        capsys, "release", notes, "--as", "obfuscated", "-o", "out", "--config", "c.toml"
     )
     (tmp_path / "c.toml").write_text('keep = ["raw"]')
     assert "this command has no setting keep" in refused(

@@ -210,7 +210,7 @@ CASES = {
     ),
     "a setting typed as a flag": (
         lambda at: as_parquet(table(), at / "a.parquet"),
-        ("deidentify", "-o", "OUT", "--mode", "tag"),
+        ("deidentify", "-o", "OUT", "--propagate", "none"),
         2,
     ),
     "an existing output": (
@@ -252,7 +252,7 @@ def test_a_hint_repairs_the_run(
     assert main(arguments) == status
     found = REPAIR.search(capsys.readouterr().err)
     assert found is not None
-    if "--mode" in arguments:  # the hint replaces the wrong option
-        at = arguments.index("--mode")
+    if "--propagate" in arguments:  # the hint replaces the wrong option
+        at = arguments.index("--propagate")
         del arguments[at : at + 2]
     assert main([*arguments, *found[0].split(" ")]) == 0

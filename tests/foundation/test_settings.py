@@ -23,14 +23,15 @@ from clinveil.releases import ReleaseSettings
 def test_defaults_are_the_documented_ones():
     settings = ReleaseSettings()
     channel = settings.channel
-    assert (settings.kind, str(channel.n), channel.layout) == ("obfuscated", "3-14", "sentences")
+    assert (settings.kind, str(channel.n), channel.layout) == ("", "3-14", "sentences")
     assert (channel.numbers, channel.min_patients, settings.seed) == ("drop", "auto", None)
 
 
 def test_the_patient_floor_grows_with_the_notes():
     def floors(**how):
         return [
-            ReleaseSettings(**how).resolved(n).channel.floor for n in (1, 200, 201, 500, 1_000_000)
+            ReleaseSettings(kind="obfuscated", **how).resolved(n).channel.floor
+            for n in (1, 200, 201, 500, 1_000_000)
         ]
 
     assert floors() == [5, 5, 6, 13, 1000]
@@ -103,7 +104,7 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         ("window=2", r"\(its name is vectors\.window or lm\.window\)"),
         ("as=synthetic", r"\(its name is kind\)"),
         ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type"),
-        ("lm.layers", r"^--set lm\.layers: no value \(write --set key=value\)"),
+        ("lm.layers", r"^--set lm\.layers: no value \(write KEY=VALUE\)"),
         ("lm=3", r"^--set: lm is a group of settings \(set lm\.model and others\)$"),
         ("synthetic=x", r"^--set: synthetic is a group of settings"),
         ("lm.layers=0", r"^lm\.layers: must be 1 or more"),

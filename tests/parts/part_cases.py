@@ -80,7 +80,8 @@ def small_vectors(dealt, name):
 def release_command(dealt, out, vectors, notes="parts", *flags):
     """A release of the notes under a test seed, which ends in the vault with exit code 4."""
     people = ["--patients", str(dealt / "demo/patients.parquet")]
-    where = ["release", str(dealt / notes), "-o", str(out), "--vectors", str(vectors)]
+    where = ["release", str(dealt / notes), "-o", str(out), "--as", "obfuscated"]
+    where += ["--vectors", str(vectors)]
     return [
         *where,
         *people,

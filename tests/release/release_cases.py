@@ -10,7 +10,7 @@ from no_limits import NO_LIMITS
 # Many releases of the same notes lie beside one another here: --again.
 FAST = shlex.split(
     f"--limits {shlex.quote(str(NO_LIMITS))} --set vectors.epochs=1 --set vectors.window=5 "
-    "--set vectors.dim=16 --workers 1 --quiet --again"
+    "--set vectors.dim=16 --workers 1 --quiet --again --as obfuscated"
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ledger_cases import KEYS, NAME, hashes_of, left, notes, release, released_once
 
 from clinveil.cli import main
 from clinveil.core import InputError, UsageError
@@ -22,49 +23,18 @@ from clinveil.releases import pipeline
 from clinveil.releases.earlier.ledger import (
     DRAWN,
     IN_VAULT,
-    NAME,
     Earlier,
     Entry,
     Ledger,
-    NoteHashes,
     entry,
     read_entry,
+    user_folder,
 )
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.measured import attacked
-from no_limits import NO_LIMITS
 
 
-def hashes_of(texts):
-    """The hashes of texts, each with an id of its own."""
-    return NoteHashes.of([f"id of {text}" for text in texts], texts)
-
-
-def letters_of(texts):
-    return hashes_of(texts).letters
-
-
-KEYS = ("a" * 64, "b" * 64, "c" * 64)
-
-
-def notes(n, *, first=0):
-    return [
-        f"note of a patient with disease {chr(97 + i % 26)}{'x' * (i // 26)}"
-        for i in range(first, first + n)
-    ]
-
-
-def left(tmp_path, texts, key=KEYS[0]):
-    """A ledger that knows one release of these texts."""
-    ledger = Ledger(tmp_path / NAME)
-    (tmp_path / "vault").mkdir(exist_ok=True)
-    ledger.enter(
-        entry(hashes_of(texts), f"2026-11-22-{key[:8]}", key, tmp_path / "vault", "obfuscated"),
-        tmp_path / "vault",
-    )
-    return ledger
-
-
-def test_the_site_has_one_ledger(tmp_path, monkeypatch):
+def test_the_ledger_is_that_of_the_setting_or_the_site_or_the_user(tmp_path, monkeypatch):
     monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
     assert Ledger.at(None, tmp_path / "elsewhere" / "out").folder == tmp_path / "site"
     assert Ledger.at(tmp_path / "given", tmp_path / "out").folder == tmp_path / "given"
@@ -76,9 +46,41 @@ def test_the_site_has_one_ledger(tmp_path, monkeypatch):
         Ledger.at(Path("near"), tmp_path / "out").description
         == f"ledger {tmp_path / 'near'}: new, empty"
     )
+    monkeypatch.delenv("CLINVEIL_LEDGER")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    for out in ("out", "other/out"):  # another OUT is no way around it
+        found = Ledger.at(None, tmp_path / out).folder
+        assert found == tmp_path / ".local/share/clinveil/ledger"
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert user_folder() == tmp_path / "data/clinveil/ledger"
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")  # as the XDG specification says
+    assert user_folder() == tmp_path / ".local/share/clinveil/ledger"
+
+
+@pytest.mark.parametrize(
+    ("platform", "folder"),
+    [
+        ("darwin", "Library/Application Support/clinveil/ledger"),
+        ("win32", "AppData/Local/clinveil/ledger"),
+    ],
+)
+def test_the_usual_folders_of_other_systems(platform, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setattr("clinveil.releases.earlier.ledger.sys.platform", platform)
+    assert user_folder() == tmp_path / folder
+
+
+def test_an_unwritable_data_folder_is_refused_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.delenv("CLINVEIL_LEDGER")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(UsageError, match=r"cannot be used as a ledger folder .*CLINVEIL_LEDGER"):
+        Ledger.at(None, tmp_path / "out")
 
 
 def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
+    assert not Ledger.at(None, tmp_path / "new").folder.exists()
     ledger = Ledger.at(None, tmp_path / "new")
     assert ledger.description.endswith("new, empty")
     vault = tmp_path / "out" / "vault"
@@ -86,24 +88,24 @@ def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
     ledger.enter(entry(hashes_of(notes(20)), "2026-11-22-a", KEYS[0], vault, "obfuscated"), vault)
     assert ledger.description.endswith(": 1 release")
     shutil.rmtree(ledger.folder)
-    (earlier,) = Ledger.at(None, tmp_path / "new").earlier(letters_of(notes(20)))
+    (earlier,) = Ledger.at(None, tmp_path / "new").earlier(hashes_of(notes(20)))
     assert earlier.share == 1 and earlier.entry.commitment == KEYS[0]
     for name, n in (("a", 40), ("z", 30)):  # what was added later, under the same key
         (tmp_path / name / "vault").mkdir(parents=True)
         grown = earlier.entry.grown(hashes_of(notes(n - 20, first=20)), name, vault)
         grown.write(tmp_path / name / "vault" / IN_VAULT)
-    (earlier,) = Ledger.at(None, tmp_path / "new").earlier(letters_of(notes(20, first=20)))
+    (earlier,) = Ledger.at(None, tmp_path / "new").earlier(hashes_of(notes(20, first=20)))
     assert earlier.share == 1
     for name in ("a", "z"):
         shutil.rmtree(tmp_path / name)
     (vault / IN_VAULT).write_text("damaged")
-    assert Ledger.at(None, tmp_path / "new").earlier(letters_of(notes(20))) == []
+    assert Ledger.at(None, tmp_path / "new").earlier(hashes_of(notes(20))) == []
 
 
 def test_a_note_is_its_letters():
-    one, *others = letters_of(
+    one, *others = hashes_of(
         ["Seen on 12/3.\nNo fever", "seen on 14/5: no  FEVER", "Seen. No fevers", None, " 12 ", ""]
-    )
+    ).letters
     assert one == others[0] != others[1] and len(others) == 2
 
 
@@ -117,7 +119,7 @@ def test_an_entry_comes_back_and_tells_nothing_of_the_notes(tmp_path):
         tmp_path / "vault",
     )
     assert made.notes.size == 20 and not set(made.notes.tolist()) & set(
-        letters_of(notes(20)).tolist()
+        hashes_of(notes(20)).letters.tolist()
     )
     assert (
         stat.S_IMODE(ledger.folder.stat().st_mode) == 0o700
@@ -140,9 +142,9 @@ def test_an_entry_comes_back_and_tells_nothing_of_the_notes(tmp_path):
 ])  # fmt: skip
 def test_the_same_notes_under_another_key_are_seen(tmp_path, known, new, shared):
     ledger = left(tmp_path, known)
-    found = ledger.earlier(letters_of(new), KEYS[1])
+    found = ledger.earlier(hashes_of(new), KEYS[1])
     assert [one.share for one in found] == ([] if shared is None else [pytest.approx(shared)])
-    assert ledger.earlier(letters_of(known), KEYS[0]) == [], "a run that goes on has the same key"
+    assert ledger.earlier(hashes_of(known), KEYS[0]) == [], "a run that goes on has the same key"
     ledger.refuse([])
     if found:
         with pytest.raises(
@@ -158,11 +160,11 @@ def test_the_same_notes_under_another_key_are_seen(tmp_path, known, new, shared)
 def test_the_one_that_shares_most_is_named_first(tmp_path):
     left(tmp_path, notes(40), KEYS[0])
     ledger = left(tmp_path, notes(80), KEYS[1])
-    found = ledger.earlier(letters_of(notes(90)), KEYS[2])
+    found = ledger.earlier(hashes_of(notes(90)), KEYS[2])
     assert [one.shared for one in found] == [80, 40] and found[0].description == "100 %"
     with pytest.raises(UsageError, match=f"{KEYS[1][:8]} and 1 more"):
         ledger.refuse(found)
-    assert ledger.earlier(letters_of(notes(3)), KEYS[2])[0].description == "fewer than 11"
+    assert ledger.earlier(hashes_of(notes(3)), KEYS[2])[0].description == "fewer than 11"
 
 
 def salted(table, salt):
@@ -175,7 +177,7 @@ def salted(table, salt):
     lambda path: path.write_bytes(path.read_bytes()[:-40]),
     lambda path: path.write_text("note"),
     lambda path: pq.write_table(pa.table({"note": [1]}), path),
-    lambda path: pq.write_table(pq.read_table(path).rename_columns([*"abcd"]), path),
+    lambda path: pq.write_table(pq.read_table(path).rename_columns([*"abcde"]), path),
     lambda path: pq.write_table(salted(pq.read_table(path), "00" * 65), path),
 ])  # fmt: skip
 def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
@@ -185,14 +187,13 @@ def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
     with pytest.raises(
         InputError, match=f"{ledger.folder}: {path.name} is damaged or not a ledger entry"
     ):
-        ledger.earlier(letters_of(notes(5)), KEYS[1])
+        ledger.earlier(hashes_of(notes(5)), KEYS[1])
 
 
 def test_a_ledger_that_cannot_be_kept_is_told_before_anything_is_made(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(UsageError, match="file: cannot be used as a ledger folder"):
         Ledger.at(tmp_path / "file", tmp_path / "out")
-    assert Ledger.at(None, tmp_path / "new" / "out").folder == tmp_path / "new" / NAME
 
 
 def test_a_folder_of_others_is_no_ledger(tmp_path):
@@ -201,42 +202,23 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
     open_to_all.chmod(0o755)  # whatever the umask
     (open_to_all / "other").touch()
     with pytest.raises(UsageError, match="cannot be used as a ledger folder"):
-        Ledger.at(None, tmp_path / "out")
+        Ledger.at(open_to_all, tmp_path / "out")
     (open_to_all / "other").rename(open_to_all / ".other")
-    for use in (lambda: left(tmp_path, notes(5)), lambda: Ledger.at(None, tmp_path / "out")):
+    for use in (lambda: left(tmp_path, notes(5)), lambda: Ledger.at(open_to_all, tmp_path / "out")):
         with pytest.raises(UsageError, match="other users can open this folder"):
             use()
-
-
-FAST = shlex.split(
-    "--set identifiers.language=any --set vectors.epochs=1 --set vectors.dim=8 --workers 1 --quiet "
-    f"--set phi=false --limits {shlex.quote(str(NO_LIMITS))}"
-)
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """A folder with notes of 60 patients and one finished release of them."""
-    folder = tmp_path_factory.mktemp("desk")
-    rng = np.random.default_rng(1)
-    forms = [f"w{chr(97 + i // 15)}{chr(97 + i % 15)}" for i in range(225)]
-    texts = [" ".join(rng.choice(forms, 40)) for _ in range(120)]
-    ids = {
-        "note_id": [f"n{i}" for i in range(120)],
-        "patient_id": [f"p{i // 2}" for i in range(120)],
-    }
-    pq.write_table(pa.table({**ids, "text": texts}), folder / "notes.parquet")
-    assert main(release(folder, "out")) == 0
-    return folder
-
-
-def release(folder, out, *flags):
-    return ["release", str(folder / "notes.parquet"), "-o", str(folder / out), *FAST, *flags]
+    return released_once(tmp_path_factory.mktemp("desk"))
 
 
 @pytest.fixture
-def fresh(desk, tmp_path):
-    """A copy of that folder."""
+def fresh(desk, tmp_path, monkeypatch):
+    """A copy of that folder, with its ledger."""
+    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "desk" / NAME))
     return shutil.copytree(desk, tmp_path / "desk")
 
 
@@ -364,7 +346,7 @@ def test_a_ledger_that_cannot_be_written_costs_no_run(fresh, monkeypatch, capsys
 
 
 def test_of_two_runs_side_by_side_one_leaves(fresh, monkeypatch, capsys):
-    known = Ledger.earlier
+    known = Ledger.overlapping
     looks = []
 
     def late(self, *given):  # the other run ends after this one has looked
@@ -372,7 +354,7 @@ def test_of_two_runs_side_by_side_one_leaves(fresh, monkeypatch, capsys):
         return known(self, *given) if len(looks) > 1 else []
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "earlier", late)
+        patch.setattr(Ledger, "overlapping", late)
         assert main(release(fresh, "other")) == 4
     said = capsys.readouterr().err
     assert (
@@ -388,3 +370,77 @@ def test_a_link_to_a_missing_ledger_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
     with pytest.raises(UsageError, match="cannot be used as a ledger"):
         Ledger.at(None, tmp_path / "out")
+
+
+TEMPLATES = [
+    f"the patient was seen in clinic {chr(97 + i)} and did not report any change" for i in range(26)
+]
+
+
+def corpus_of(first, n, templates, seed):
+    """Texts and patients of notes of which a share are templates, each for several patients."""
+    rng = np.random.default_rng(seed)
+    own = notes(n - len(templates), first=first)
+    texts = [*own, *templates]
+    patients = [f"p{seed}-{number}" for number in rng.integers(0, 10**9, len(texts))]
+    return NoteHashes.of([f"{seed} {i}" for i in range(len(texts))], texts, patients)
+
+
+@pytest.mark.parametrize("side", ["both", "before", "now"])
+def test_templates_do_not_count_as_released_before(tmp_path, side):
+    """30 % of the notes of two unrelated releases are the same templates.
+
+    It suffices that one of the releases has each of them for several patients.
+    """
+    often = [TEMPLATES[i % 26] for i in range(300)]
+    once = TEMPLATES
+    before = corpus_of(0, 1_000, often if side != "now" else once, seed=1)
+    now = corpus_of(2_000, 1_000, often if side != "before" else once, seed=2)
+    ledger = Ledger(tmp_path / NAME)
+    (tmp_path / "vault").mkdir()
+    ledger.enter(entry(before, "r", KEYS[0], tmp_path / "vault", "obfuscated"), tmp_path / "vault")
+    shared = np.intersect1d(now.letters, before.letters).size
+    assert shared > 0.02 * np.unique(now.letters).size, "by distinct texts they were refused"
+    assert ledger.earlier(now, KEYS[1]) == []
+    (again,) = ledger.earlier(corpus_of(0, 1_000, often, seed=3), KEYS[1])
+    assert again.share == 1.0, "the same notes are refused all the same"
+
+
+def test_copies_of_a_note_of_one_patient_are_evidence():
+    texts = notes(5) * 2
+    of_one = NoteHashes.of([f"n{i}" for i in range(10)], texts, [f"p{i % 5}" for i in range(10)])
+    assert of_one.specific.all()
+    of_two = NoteHashes.of(
+        [f"n{i}" for i in range(30)], [*texts, *notes(20, first=5)], [f"p{i}" for i in range(30)]
+    )
+    assert of_two.specific.tolist() == [False] * 10 + [True] * 20
+
+
+def test_short_notes_are_evidence_only_if_there_is_nothing_else():
+    short = [f"seen {chr(97 + i)}" for i in range(20)]
+    assert hashes_of(short).specific.all()
+    assert hashes_of([*short, *notes(20)]).specific.tolist() == [False] * 20 + [True] * 20
+
+
+def test_later_notes_with_templates_may_follow_under_the_same_key(tmp_path):
+    often = [TEMPLATES[i % 26] for i in range(300)]
+    may = corpus_of(0, 1_000, often, seed=1)
+    june = corpus_of(2_000, 1_000, often, seed=2)
+    made = entry(may, "r", KEYS[0], tmp_path, "obfuscated")
+    made.refuse(june, again=False)
+    renamed = corpus_of(0, 1_000, often, seed=3)
+    with pytest.raises(UsageError, match="100 % of these notes were released before under other"):
+        made.refuse(renamed, again=False)
+
+
+def test_an_entry_of_the_first_version_counts_all_its_notes(tmp_path):
+    ledger = left(tmp_path, notes(20))
+    (path,) = ledger.folder.iterdir()
+    table = pq.read_table(path)
+    stored = json.loads(table.schema.metadata[b"clinveil"])
+    stored["schema"] = "clinveil.ledger/1"
+    del stored["withdrawn"]
+    old = table.drop_columns(["specific"])
+    pq.write_table(old.replace_schema_metadata({"clinveil": json.dumps(stored)}), path)
+    (earlier,) = ledger.earlier(hashes_of(notes(20)), KEYS[1])
+    assert earlier.share == 1.0

@@ -19,9 +19,10 @@ import pytest
 from clinveil.cli import main
 from clinveil.corpus import open_corpus
 from clinveil.lm import Audit
-from clinveil.releases.earlier.ledger import NAME, Ledger
+from clinveil.releases import pipeline
+from clinveil.releases.earlier.ledger import Ledger
 from clinveil.releases.earlier.spending import Spending
-from clinveil.releases.gates import audit_gate
+from clinveil.releases.gates import audit_gate, seed_gate
 
 COMMON = [
     f"{a}{b}"
@@ -59,6 +60,9 @@ def desk(tmp_path_factory):
     return folder
 
 
+NAME = "clinveil-ledger"  # of these tests, next to their notes
+
+
 def command(
     folder,
     out,
@@ -78,6 +82,8 @@ def command(
         *label,
         "--workers",
         "1",
+        "--set",
+        f"ledger={folder / NAME}",
     ]
     sets = [
         f"synthetic.epsilon={epsilon}",
@@ -153,10 +159,11 @@ FEW = ("--set", "lm.model=unigram", "--set", "synthetic.count=4")
 SLOW = """
 import sys, time
 from clinveil.cli.entry import main
+from clinveil.releases import pipeline
 from clinveil.releases.earlier.ledger import Ledger
 
-read = Ledger.earlier
-Ledger.earlier = lambda *given: [read(*given), time.sleep(1)][0]
+read = Ledger.overlapping
+Ledger.overlapping = lambda *given: [read(*given), time.sleep(1)][0]
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -188,6 +195,33 @@ def test_a_killed_run_is_resumed_and_spends_nothing_again(desk):
     assert released(desk, "apart/killed", *more) == 0
     assert [entry.spent for entry in entries()] == spent
     assert manifest(desk, "apart/killed")["privacy"]["releases"] == 1
+
+
+@pytest.fixture
+def alone(tmp_path, desk):
+    """A folder with the same notes and a ledger of its own."""
+    shutil.copy(desk / "notes.csv", tmp_path)
+    shutil.copy(desk / "public.txt", tmp_path)
+    return tmp_path
+
+
+def test_a_withdrawal_does_not_give_budget_back(alone, capsys):
+    assert released(alone, "one", *FEW) == 0
+    assert main(["withdraw", str(alone / "one"), "--reason", "not needed"]) == 0
+    assert "stays spent" in capsys.readouterr().out
+    assert released(alone, "two", *FEW) == 0  # without --again
+    both = manifest(alone, "two")["privacy"]
+    assert both["releases"] == 2 and both["epsilon_of_all"] > 8.5
+
+
+def test_a_refused_private_run_is_no_release_but_its_budget_is_spent(alone, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "seed_gate", lambda seeds: seed_gate(("notes",)))
+        assert released(alone, "one", *FEW) == 4
+    (made,) = Ledger(alone / NAME).entries()
+    assert made.is_withdrawn and len(made.spent) == 1
+    assert released(alone, "two", *FEW) == 0
+    assert manifest(alone, "two")["privacy"]["releases"] == 2
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from clinveil.vectors import Vectors, load_vectors, save_vectors
 from no_limits import NO_LIMITS
 
 FAST = shlex.split(
-    "--workers 1 --quiet --set identifiers.language=any --set phi=false --again"
+    "--workers 1 --quiet --set identifiers.language=any --set phi=false --again --as obfuscated"
     f" --limits {shlex.quote(str(NO_LIMITS))}"
     " --set channel.mechanism=neighbours"  # few words
 )

@@ -17,10 +17,11 @@ from clinveil.channel import load_channel
 from clinveil.cli import main
 from clinveil.core import fingerprint, words
 from clinveil.corpus import HeldOutPatients
-from clinveil.releases.earlier.ledger import NAME, read_entry
+from clinveil.releases.earlier.ledger import read_entry
 from no_limits import NO_LIMITS
 
 FAST = [
+    *("--as", "obfuscated"),
     "--set",
     "vectors.epochs=1",
     "--set",
@@ -59,8 +60,12 @@ def notes_of(month):
     )
 
 
+NAME = "clinveil-ledger"  # of these tests, next to their notes
+
+
 def command(desk, month, out, *flags):
     where = ["-o", str(desk / out)] if out else []  # without it, the plan is printed
+    where += ["--set", f"ledger={desk / NAME}"]
     return ["release", str(desk / f"{month}.parquet"), *where, *QUIET, "--keep", "kind", *flags]
 
 
@@ -218,9 +223,9 @@ def test_the_ledger_has_one_entry_of_the_key_and_counts_its_releases(desk, capsy
         assert main(["verify", str(desk / month / "release")]) == 0
 
 
-def test_a_ledger_without_the_release_is_refused(desk, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
-    arguments = command(desk, "june", "other", *reusing(desk))
+def test_a_ledger_without_the_release_is_refused(desk, tmp_path, capsys):
+    elsewhere = ("--set", f"ledger={tmp_path / 'site'}")
+    arguments = command(desk, "june", "other", *reusing(desk), *elsewhere)
     refused(capsys, 3, arguments, f"{tmp_path / 'site'}: does not contain release")
     assert not (desk / "other").exists()
 
@@ -294,7 +299,9 @@ def test_the_plan_names_no_training_and_the_api_reuses(desk, capsys):
     assert "passes over" not in capsys.readouterr().out
     vault = desk / "may/vault"
     frame = notes_of("june").to_pandas()
-    made = clinveil.release(frame, desk / "api", reuse=vault, keep=("kind",), again=True)
+    made = clinveil.release(
+        frame, desk / "api", reuse=vault, keep=("kind",), again=True, ledger=desk / NAME
+    )
     assert not made.refused
     assert released(desk / "api") == released(desk / "june")
 

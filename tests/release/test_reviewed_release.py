@@ -17,6 +17,7 @@ from clinveil.cli import main
 from clinveil.core import Finding
 from clinveil.phi import STRATA, open_desk, review_of, review_queue
 from clinveil.phi.validation.marks import judged_parts, planted_range, read_design
+from no_limits import NO_LIMITS
 
 NOTES = 60
 MISSED = "zorvik"  # in lower case, without a cue: no detector finds it
@@ -137,12 +138,10 @@ def test_words_of_marked_misses_are_replaced_before_other_kinds_read_them(judged
         "vectors.dim=12",
         "vectors.epochs=1",
         "vectors.window=5",
-        "max_names=1",
-        "max_linkage=1",
     ]
     settings = [flag for one in quick for flag in ("--set", one)]
     out = tmp_path / "out"
-    line = ["--reviewed", str(judged / "sample"), *settings]
+    line = ["--reviewed", str(judged / "sample"), "--limits", str(NO_LIMITS), *settings]
     assert release(judged / "notes.csv", out, *line, kind="obfuscated") in (0, 4)
     assert finding_of(out, "validate.recall").numbers["replaced"] > 0
 
@@ -229,7 +228,7 @@ def test_the_former_setting_is_named(judged, tmp_path, capsys):
     assert release(judged / "notes.csv", tmp_path / "out", *line) == 2
     assert "use identifiers.reviewed=FOLDER" in capsys.readouterr().err
     assert release(judged / "notes.csv", tmp_path / "out", "--decisions", str(path)) == 2
-    assert "use --reviewed FOLDER" in capsys.readouterr().err
+    assert "did you mean --reviewed" in capsys.readouterr().err
 
 
 def test_two_reviewers_of_a_sample_add_up(judged, tmp_path):

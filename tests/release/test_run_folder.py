@@ -21,8 +21,8 @@ from clinveil.core import run_folder as open_folder
 from clinveil.releases import ReleaseSettings
 from clinveil.releases.outcome import KIND, RunPaths
 
-PLAIN = ReleaseSettings()
-FORCE = ReleaseSettings(force=True)
+PLAIN = ReleaseSettings(kind="obfuscated")
+FORCE = ReleaseSettings(kind="obfuscated", force=True)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def test_other_settings_or_other_notes_do_not_resume(tmp_path, notes):
     interrupted(out, notes)
     with (
         pytest.raises(UsageError, match="other notes or settings"),
-        run_folder(out, notes, ReleaseSettings(channel={"n": 5})),
+        run_folder(out, notes, ReleaseSettings(kind="obfuscated", channel={"n": 5})),
     ):
         pass
     notes.write_text("id,text\n1,b\n")
@@ -205,7 +205,7 @@ def test_a_resumed_run_does_not_leave_an_older_release_standing(tmp_path, notes)
 def test_another_feed_under_the_same_name_does_not_resume(tmp_path, notes):
     feed = tmp_path / "patients.parquet"
     feed.write_bytes(b"one")
-    settings = ReleaseSettings(identifiers={"patients": feed})
+    settings = ReleaseSettings(kind="obfuscated", identifiers={"patients": feed})
     interrupted(tmp_path / "out", notes, settings)
     feed.write_bytes(b"two")
     with (

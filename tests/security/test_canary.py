@@ -97,8 +97,8 @@ inspect notes.parquet
 inspect notes.parquet --json findings-inspect.json
 deidentify notes.parquet -o deid.parquet --keep-ids
 embed notes.parquet -o vectors {fast}
-release notes.parquet -o out --label diagnosis_group {fast}
-release notes.parquet -o raw --again {raw} {fast}
+release notes.parquet -o out --as obfuscated --label diagnosis_group {fast}
+release notes.parquet -o raw --as obfuscated --again {raw} {fast}
 verify out/release
 report out -o report.html
 evaluate similarity vectors --pairs pairs.csv --json findings-similarity.json
@@ -112,7 +112,7 @@ verify synthetic/release
 evaluate perplexity test.parquet --from {model} --json findings-perplexity.json
 evaluate perplexity test.parquet --train synthetic/release --set lm.model=unigram
 attack leaveout some.parquet -o leaveout {small} {leaveout}
-attack leaveout some.parquet --mode unigram --json findings-leaveout.json
+attack leaveout some.parquet --variant unigram --json findings-leaveout.json
 attack membership train.parquet test.parquet --from {model} {members}
 attack canaries some.parquet {small} {canaries}
 """
@@ -153,7 +153,7 @@ def _bad() -> list[list[str]]:
         "number.jsonl",
         "few.csv",
     ]
-    bad = [["release", name, "-o", "never"] for name in broken] + [
+    bad = [["release", name, "-o", "never", "--as", "obfuscated"] for name in broken] + [
         ["inspect", name] for name in broken[:-1]
     ]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
@@ -174,7 +174,9 @@ def _bad() -> list[list[str]]:
     bad += [
         ["attack", "copies", "deid.parquet", "--training", NOTES, "--held-out", NOTES]
     ]  # one patient on both sides
-    return [*bad, ["release", NOTES, "-o", "never", "--set", "channel.keep_words=keep.txt", *FAST]]
+    unread = ["release", NOTES, "-o", "never", "--as", "obfuscated"]
+    unread += ["--set", "channel.keep_words=keep.txt"]
+    return [*bad, [*unread, *FAST]]
 
 
 def test_every_command_did_what_it_should(desk):

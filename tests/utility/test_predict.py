@@ -105,7 +105,7 @@ def test_a_new_classifier_is_one_entry(files, capsys, monkeypatch):
         f"evaluate classification {files / 'original.csv'} --label organ"
         " --set training.min_class=10"
     )
-    assert main([*arguments, "--model", "first", "--json", "-"]) == 0
+    assert main([*arguments, "--classifier", "first", "--json", "-"]) == 0
     assert {f["labels"][-2] for f in json.loads(capsys.readouterr().out)["findings"]} == {"first"}
     assert ReleaseSettings(model=("first",)).model == ("first",)
 
@@ -130,7 +130,7 @@ def test_command(files, capsys):
         str(files / "released.csv"),
     ]
     arguments += shlex.split(
-        "--label organ --set training.min_class=10 --seed 1 --model lr --model svm"
+        "--label organ --set training.min_class=10 --seed 1 --classifier lr --classifier svm"
     )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
@@ -155,7 +155,7 @@ def test_command_on_the_original_alone(files, capsys):
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
-        (["--label", "organ", "--model", "bert"], 2, "model: one of lr, svm"),
+        (["--label", "organ", "--classifier", "bert"], 2, "model: one of lr, svm"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
         (["--label", "organ", "--set", "training.min_class=100"], 3, "two are required"),

@@ -35,7 +35,7 @@ def findings(command, out):
                 "evaluate",
                 "transfer",
                 *command,
-                "--model",
+                "--classifier",
                 "lr",
                 "--json",
                 str(out),
@@ -55,7 +55,8 @@ def test_paired_by_id_and_unpaired(files, tmp_path, capsys):
     unpaired = findings([real, other, "--label", "label", "--unpaired"], tmp_path / "b.json")
     assert unpaired["utility.transfer"]["scores"]["of_ceiling"] > 0.8
     assert (
-        main(["evaluate", "transfer", real, released, "--model", "lr", "--set", "quiet=true"]) == 0
+        main(["evaluate", "transfer", real, released, "--classifier", "lr", "--set", "quiet=true"])
+        == 0
     )
     shown = capsys.readouterr().out
     assert "100.0% of real" in shown and "floor" in shown and "transfer, label" not in shown

@@ -208,7 +208,7 @@ def test_the_command_takes_more_text(tmp_path, capsys):
         "--set",
         f"vectors.more_text={tmp_path / 'more.txt'}",
     ]
-    assert main(["release", *common, "-o", str(tmp_path / "o"), *both]) == 2
+    assert main(["release", *common, "--as", "obfuscated", "-o", str(tmp_path / "o"), *both]) == 2
     assert "--vectors cannot be combined with" in capsys.readouterr().err
     out = str(tmp_path / "more.txt")
     assert main(["embed", *common, "-o", out, "--force", "--set", f"vectors.more_text={out}"]) == 2

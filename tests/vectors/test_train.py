@@ -218,7 +218,7 @@ def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, caps
     monkeypatch.setattr("clinveil.vectors.algorithms.cbow.find_spec", lambda name: None)
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n1,no fever\n")
-    for command in (["embed"], ["release"]):
+    for command in (["embed"], ["release", "--as", "obfuscated"]):
         assert (
             main(
                 [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 
 from clinveil.api.frames import NoteRoles, arrow, known_patients, local_path_of, scratch
+from clinveil.api.messages import python_messages
 from clinveil.core import Finding, InputError, NotesSettings, Say, Setting, Settings, UsageError
 
 if TYPE_CHECKING:
@@ -30,12 +31,14 @@ class AttackInput(NamedTuple):
         help: what to pass.
         read: returns the value for the context, from a path or a Python object.
         several: whether a command takes several paths.
+        options: flags of the input, if it is never an argument.
     """
 
     name: str
     help: str
     read: Callable[[Any, NoteRoles], Any]
     several: bool = False
+    options: tuple[str, ...] = ()
 
 
 def inputs_of(attack: type[Attack]) -> dict[str, AttackInput]:
@@ -107,8 +110,23 @@ def _model(value: Any, how: NoteRoles) -> Any:
 def _vectors(values: Any, how: NoteRoles) -> Any:
     read = _file("clinveil.vectors.files:load_vectors")
     return [
-        read(value, how) for value in (values if isinstance(values, list | tuple) else [values])
+        read(_in_vault(value), how)
+        for value in (values if isinstance(values, list | tuple) else [values])
     ]
+
+
+def _in_vault(value: Any) -> Any:
+    """Return the vectors in the vault of a release, for its folder; any other value as it is."""
+    if not isinstance(value, str | Path) or not (Path(value) / "vault" / "manifest.json").is_file():
+        return value
+    vectors = Path(value) / "vault" / "vectors"
+    if not vectors.exists():
+        raise InputError(
+            "is a release without word vectors",
+            where=Path(value).name,
+            hint="only obfuscated releases have them",
+        )
+    return vectors
 
 
 def _names(people: Any, _: NoteRoles) -> Any:
@@ -131,7 +149,12 @@ _VECTORS = "Word vectors: folders of clinveil embed, .vec, .txt or .bin files."
 INPUTS: Mapping[str, AttackInput] = {
     "vectors": AttackInput("vectors", _VECTORS, _vectors, several=True),
     "released": AttackInput("released", "Protected notes: a file or a folder.", _corpus),
-    "model": AttackInput("model", "Language model (vault/model of a synthetic release).", _model),
+    "model": AttackInput(
+        "model",
+        "Language model (vault/model of a synthetic release).",
+        _model,
+        options=("--from", "--model"),
+    ),
     "channel": AttackInput("channel", "Channel of a release (vault/channel).", _CHANNEL),
     "original": AttackInput("original", "Original notes.", _corpus),
     "entered": AttackInput("entered", "The notes as they entered the channel.", _corpus),
@@ -142,7 +165,10 @@ INPUTS: Mapping[str, AttackInput] = {
     ),
     "reference": AttackInput("reference", "Notes of third patients.", _corpus),
     "names": AttackInput(
-        "names", "True names: a table (.csv, .parquet), or text with a full name per line.", _names
+        "names",
+        "Known patients: a table (.csv, .parquet), or text with a full name per line.",
+        _names,
+        options=("--patients", "--names"),
     ),
     "known": AttackInput(
         "patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)
@@ -190,7 +216,8 @@ def as_function(
         }
         settings = bound.arguments["settings"]
         columns = bound.arguments["columns"] or {}
-        return call(given, settings, bound.arguments["seed"], columns)
+        with python_messages():
+            return call(given, settings, bound.arguments["seed"], columns)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = documentation

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import warn
 
 from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, path_of, scratch
+from clinveil.api.messages import python_messages
 from clinveil.core import (
     InputWarning,
     Location,
@@ -33,6 +34,7 @@ S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
+@python_messages()
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
     """Train word vectors on notes; reproducible by seed (CBOW and fastText only with one worker).
 
@@ -52,6 +54,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
         return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
+@python_messages()
 def release(
     notes: Notes,
     out: str | Path,
@@ -67,7 +70,8 @@ def release(
 
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
-        kind: `obfuscated` (the default), `deidentified` or `synthetic`.
+        kind: `obfuscated`, `deidentified` or `synthetic`; required, here or in `config`, without
+            `reuse`.
         config: TOML file of settings, or "paper" or "strict"; options override it.
         vectors: pretrained word vectors to use instead of training on the notes.
         reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
@@ -83,19 +87,21 @@ def release(
     Warns with InputWarning if a gate failed, and if there is no patient column. Raises InputError
     for invalid notes, UsageError if `out` exists or an option is unknown.
     """
-    from clinveil.releases import ReleaseSettings, ReusedRun
+    from clinveil.releases import ReleaseSettings, ReusedRun, no_kind
     from clinveil.releases import release as run
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     file = None if config is None else Path(config)
-    _settings(ReleaseSettings, options, {}, file)  # reject wrong options before anything is written
+    # Reject wrong options before anything is written.
+    if not _settings(ReleaseSettings, options, {}, file).kind and reuse is None:
+        raise no_kind()
     reused = ReusedRun.read(Path(reuse)) if reuse is not None else None
     with _on_disk(notes, _folder(out), options) as (path, more):
         settings = _settings(ReleaseSettings, options, more, file)
         trained = Path(vectors) if vectors is not None else None
         outcome = run(path, Path(out), settings, vectors=trained, reused=reused, say=_warning(say))
     if outcome.refused:
-        warn(_failed(outcome), InputWarning, stacklevel=3)
+        warn(_failed(outcome), InputWarning, stacklevel=4)
     return outcome
 
 
@@ -104,6 +110,7 @@ def _failed(outcome: Outcome) -> str:
     return f"no release was written: a gate failed ({failed}); see gates and folder.vault"
 
 
+@python_messages()
 def compare(
     notes: Notes,
     out: str | Path,
@@ -138,6 +145,7 @@ def compare(
         )
 
 
+@python_messages()
 def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
     """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError
     if it is none.

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args
 
 import typer
 
@@ -21,6 +21,7 @@ from clinveil.cli import progress
 from clinveil.cli.options import JsonOut, NotesOrQuery, SetKeys, config_option, in_panel, option
 from clinveil.cli.refusals import parser_class
 from clinveil.core import (
+    ClinveilError,
     NotesSettings,
     Setting,
     Settings,
@@ -38,6 +39,8 @@ Uri = Annotated[
     typer.Option("--uri", help="Database: postgresql://host/db, duckdb:///FILE or sqlite:///FILE."),
 ]
 COPY = "query"
+SOURCES = frozenset({"original", "known", "training", "held_out"})
+"""Names of paths of source notes."""
 
 
 @contextmanager
@@ -84,8 +87,29 @@ if TYPE_CHECKING:
     from clinveil.core import Finding
 
 S = TypeVar("S", bound=Settings)
-COLUMNS = ("notes.text", "notes.id", "notes.patient", "label", "notes.label")
-"""Roles of columns: flags of every command that reads notes."""
+COMMON = (
+    "notes.text",
+    "notes.id",
+    "notes.patient",
+    "label",
+    "notes.label",
+    "keep",
+    "identifiers.patients",
+    "identifiers.mode",
+    "identifiers.phi_profile",
+    "identifiers.date_order",
+    "identifiers.language",
+    "lm.model",
+    "synthetic.epsilon",
+    "synthetic.public",
+    "quiet",
+)
+"""Settings that are flags of every command that has them."""
+EITHER = "by position or as an option"
+"""In the annotation of a path: it is an argument, and also an option of the same name. Other names
+of the option may follow.
+"""
+OPTION = "_option"  # after the name of such a parameter, for its option
 Flags = str | Mapping[str, str] | None
 """Names of settings that are flags, or panel of the help page -> names; None for all settings.
 
@@ -93,6 +117,19 @@ Other words of a panel are arguments and options of the function.
 """
 WITHOUT_CONFIG = ("attack ", "evaluate ")
 """Commands with few settings, which `--set` gives; they have no `--config`."""
+
+
+class Interrupted(ClinveilError):
+    """The user stopped the command (exit 130).
+
+    Args:
+        continues: whether the same command continues the run.
+    """
+
+    exit_code = 130
+
+    def __init__(self, continues: bool) -> None:
+        super().__init__("interrupted", hint="the same command continues" if continues else "")
 
 
 class Run(Generic[S]):
@@ -148,11 +185,13 @@ class Command(Generic[S]):
         *,
         flags: Flags = None,
         findings: bool = False,
+        resumes: bool = False,
     ) -> None:
         self.name = name
         self.function = function
         self.settings = settings
         self.findings = findings
+        self.resumes = resumes
         self.panels = {"": flags} if isinstance(flags, str) else flags
         self.help = first_paragraph(function.__doc__)
         self.takes_config = settings is not None and not name.startswith(WITHOUT_CONFIG)
@@ -163,7 +202,7 @@ class Command(Generic[S]):
         names = list(declared)
         if self.panels is not None:
             names = [name for panel in self.panels.values() for name in panel.split()]
-            names = [*(name for name in COLUMNS if name not in names), *names]
+            names = [*(name for name in COMMON if name not in names), *names]
         return {declared[name].last: declared[name] for name in names if name in declared}
 
     def __call__(self, arguments: Mapping[str, Any]) -> None:
@@ -178,11 +217,61 @@ class Command(Generic[S]):
         sets = rest.pop("set_keys", None) or ()
         settings = load_settings(self.settings or Settings, typed, rest.pop("config", None), sets)
         run = Run(self.name, settings, rest.pop("json", None) if self.findings else None)
+        rest = self._in_place(rest)
         with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
-            self.function(run, **given)
+            try:
+                self.function(run, **given)
+            except KeyboardInterrupt:
+                raise Interrupted(self.resumes and given.get("out") is not None) from None
         if "seed" in vars(run):
             again = f"--seed {run.seed}" if "seed" in flags else f"--set seed={run.seed}"
             run.say(f"seed {run.seed} (public: {again} repeats this run)")
+
+    def _either(self) -> dict[str, Parameter]:
+        """Return the parameters that are given by position or as options, in order."""
+        parameters = inspect.signature(self.function, eval_str=True).parameters
+        return {name: one for name, one in parameters.items() if EITHER in get_args(one.annotation)}
+
+    def _in_place(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments with paths by position in the places that no option has taken.
+
+        Raises UsageError for a missing path, for too many, and for a release in the place of its
+        source.
+        """
+        either = self._either()
+        given = {name: value for name, value in arguments.items() if name not in either}
+        by_option = {name: given.pop(f"{name}{OPTION}") for name in either}
+        by_position = [arguments[name] for name in either if arguments[name] is not None]
+        free = [name for name in either if by_option[name] is None]
+        if len(by_position) > len(free):
+            raise UsageError(
+                f"too many paths: {by_position[len(free)].name}",
+                hint=f"the order is {' '.join(either).upper()}",
+            )
+        placed = dict(zip(free, by_position, strict=False))
+        for name, one in either.items():
+            given[name] = by_option[name] if by_option[name] is not None else placed.get(name)
+            if given[name] is None and one.default is Parameter.empty:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    f"Missing argument '{name.upper()}'", hint=f"or option {option} PATH"
+                )
+        self._refuse_order(either, given)
+        return given
+
+    def _refuse_order(self, either: Mapping[str, Parameter], given: Mapping[str, Any]) -> None:
+        """Raise UsageError if source notes are a release, and the released ones are not."""
+        released = given.get("released")
+        if "released" not in either or (released is not None and _of_release(released)):
+            return
+        for name in either.keys() & SOURCES:
+            alone = name == "original" and released is None
+            if given[name] is not None and not alone and _of_release(given[name]):
+                raise UsageError(
+                    f"{name.upper()} is a release, and RELEASED is not",
+                    where=given[name].name,
+                    hint=f"the order is {' '.join(either).upper()}",
+                )
 
     def parser(self) -> Any:
         """Return the parser of the command."""
@@ -198,6 +287,7 @@ class Command(Generic[S]):
 
     def _parameters(self) -> list[Parameter]:
         """Return the parameters in the panels of the help page, and in their order."""
+        either = self._either()
         own = list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
         made = (
             [("from_sql", FromSql), ("uri", Uri)]
@@ -211,14 +301,19 @@ class Command(Generic[S]):
             if self.takes_config:
                 made.append(("config", config_option(config_names(self.settings))))
             made.append(("set_keys", SetKeys))
-        # Notes are optional if a query can replace them.
+        # Notes are optional if a query can replace them, and a path if an option can.
         defaults = (
-            None if parameter.annotation == NotesOrQuery else parameter.default for parameter in own
+            None
+            if parameter.annotation == NotesOrQuery or parameter.name in either
+            else parameter.default
+            for parameter in own
         )
         parameters = [
             p.replace(kind=p.KEYWORD_ONLY, default=value)
             for p, value in zip(own, defaults, strict=True)
         ]
+        parameters = [_optional(p) if p.name in either else p for p in parameters]
+        made = [*((f"{p.name}{OPTION}", _as_option(p)) for p in either.values()), *made]
         parameters += [
             Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in made
@@ -235,8 +330,32 @@ class Command(Generic[S]):
         return [*known.values(), *placed]
 
 
+def _of_release(path: Path) -> bool:
+    """Return whether a path is a release of clinveil, or a file of one."""
+    return any((folder / "manifest.sig").is_file() for folder in (path, path.absolute().parent))
+
+
+def _optional(parameter: Parameter) -> Parameter:
+    """Return an argument that may be missing, as an option can replace it."""
+    kind, argument, *_ = get_args(parameter.annotation)
+    return parameter.replace(annotation=Annotated[kind | None, argument])
+
+
+def _as_option(parameter: Parameter) -> Any:
+    """Return the option of a parameter that is also an argument."""
+    kind, argument, _, *others = get_args(parameter.annotation)
+    flags = [f"--{parameter.name.replace('_', '-')}", *others]
+    help = f"The same as {parameter.name.upper()}."
+    return Annotated[kind | None, typer.Option(*flags, help=help, parser=argument.parser)]
+
+
 def command(
-    name: str, settings: type[S] | None = None, *, flags: Flags = None, findings: bool = False
+    name: str,
+    settings: type[S] | None = None,
+    *,
+    flags: Flags = None,
+    findings: bool = False,
+    resumes: bool = False,
 ) -> Callable[[Callable[..., None]], Command[S]]:
     """Make a function a command.
 
@@ -246,9 +365,10 @@ def command(
         flags: names of the settings that are flags too (default: all), or panel of the help page ->
             names.
         findings: whether the command has findings to show, and so `--json`.
+        resumes: whether the same command continues an interrupted run with `-o`.
     """
 
     def make(function: Callable[..., None]) -> Command[S]:
-        return Command(name, function, settings, flags=flags, findings=findings)
+        return Command(name, function, settings, flags=flags, findings=findings, resumes=resumes)
 
     return make

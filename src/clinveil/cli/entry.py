@@ -91,6 +91,8 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001
         # The message may contain note text, so only the location is shown.
         if hasattr(error, "format_message"):  # raised by the parser: a wrong option
+            if not error.format_message().strip():  # the help page was printed instead
+                return 2
             return _failed(wrong_value(" ".join(error.format_message().split())), 2)
         return _internal(error)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from clinveil.core import Members, UsageError
+from clinveil.core import SIMILAR, Members, UsageError
 
 
 class Parsed(Protocol):
@@ -81,6 +81,9 @@ COMMANDS = Commands(
             "verify:verify",
             "Check a release's hashes, schema and manifest, or the audit log of a vault.",
         ),
+        "withdraw": Entry(
+            "withdraw:withdraw", "Delete a release that was not handed over, and record it."
+        ),
         "report": Entry("report:report", "Write the report of a finished release again."),
         "embed": Entry("embed:embed", "Train word vectors on notes."),
         "attack": Entry(
@@ -136,7 +139,7 @@ def group_class(members: Commands) -> type[TyperGroup]:
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
             """Import a command and return its parser. Raises UsageError for an unknown command."""
             if args and args[0] not in members and not args[0].startswith("-"):
-                near = get_close_matches(args[0], members.names(), n=1)
+                near = get_close_matches(args[0], members.names(), n=1, cutoff=SIMILAR)
                 hint = (
                     f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(members.names())
                 )

@@ -130,10 +130,11 @@ def option(setting: Setting) -> Any:
         f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
         if kind is bool and default is True
         else setting.flag,
+        *setting.declared.aliases,
         setting.declared.short,
     ]
     shown: str | bool = (
-        "on" if default is True else False if default in (None, (), False) else str(default)
+        "on" if default is True else False if default in (None, (), False, "") else str(default)
     )
     help = field.description or ""
     if members is not None and setting.takes_several:

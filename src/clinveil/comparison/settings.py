@@ -57,7 +57,13 @@ class CompareSettings(Settings):
     pairs: tuple[Path, ...] = setting(
         (), "Word pairs with human similarity scores; repeatable.", secret="path"
     )
-    kind: tuple[str, ...] = setting((), "Compare only these kinds; repeatable.", members=PRODUCERS)
+    kind: tuple[str, ...] = setting(
+        (),
+        "Compare only these kinds; repeatable.",
+        flag="as",
+        aliases=("--kind",),
+        members=PRODUCERS,
+    )
     public: Path | None = setting(
         None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1.", secret="path"
     )
@@ -103,11 +109,7 @@ def candidates(how: CompareSettings) -> list[Candidate]:
         wanted |= {
             name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()
         }
-    given = {name for name in wanted if name not in BUILT_IN and name not in PRIVATE}
-    releases = [
-        Candidate(name, _named_settings(name, sets, how) if name in given else _settings(sets, how))
-        for name, sets in wanted.items()
-    ]
+    releases = [Candidate(name, _settings(name, sets, how)) for name, sets in wanted.items()]
     return [
         candidate for candidate in releases if not how.kind or candidate.settings.kind in how.kind
     ]
@@ -119,7 +121,8 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
         name, equals, keys = text.partition("=")
         if not (_NAME.fullmatch(name) and equals and "=" in keys):
             raise UsageError(
-                "--setting takes NAME=KEY=VALUE[,KEY=VALUE]", hint="--setting wide=channel.n=7-20"
+                "--setting takes NAME=KEY=VALUE[,KEY=VALUE]",
+                hint="--setting wide=kind=obfuscated,channel.n=7-20",
             )
         if name in names:
             raise UsageError(f"--setting {name}: the name is in use", hint="choose another name")
@@ -129,26 +132,19 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
 
 def demo_candidates(how: CompareSettings) -> list[Candidate]:
     """Return the releases of the demo: each kind with small settings, under a key of its own."""
-    return [Candidate(name, _settings(sets, how).but(seed=None)) for name, sets in DEMO.items()]
+    return [
+        Candidate(name, _settings(name, sets, how).but(seed=None)) for name, sets in DEMO.items()
+    ]
 
 
-def _named_settings(name: str, sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
-    """Return the settings of `--setting`. Raises UsageError with its name for wrong keys."""
-    try:
-        return _settings(sets, how)
-    except UsageError as error:
-        where = f"--setting {name}"
-        problem = error.problem
-        if error.where and error.where != "--set":
-            problem = f"{error.where}: {problem}"
-        raise UsageError(problem, where=where, hint=error.hint) from None
-
-
-def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
+def _settings(name: str, sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
+    option = f"--setting {name}"
     configs = [text.removeprefix(_CONFIG) for text in sets if text.startswith(_CONFIG)]
     keys = [text for text in sets if not text.startswith(_CONFIG)]
     config = Path(configs[-1]) if configs else None
-    settings = load_settings(ReleaseSettings, {}, config, keys)
+    settings = load_settings(ReleaseSettings, {}, config, keys, option=option)
+    if not settings.kind:
+        raise UsageError(f"{option}: no kind of release", hint="add kind=obfuscated, or another")
     return settings.but(
         notes=how.notes,
         label=(how.label,),

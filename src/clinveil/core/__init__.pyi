@@ -94,6 +94,7 @@ from .runfolder import run_hash as run_hash
 from .settings import DEVICE as DEVICE
 from .settings import FORCE as FORCE
 from .settings import KEEP as KEEP
+from .settings import KEY_SEED as KEY_SEED
 from .settings import LABEL as LABEL
 from .settings import QUIET as QUIET
 from .settings import SEED as SEED
@@ -106,6 +107,7 @@ from .settings import Setting as Setting
 from .settings import Settings as Settings
 from .settings import group as group
 from .settings import setting as setting
+from .settings_files import SIMILAR as SIMILAR
 from .settings_files import config_names as config_names
 from .settings_files import flattened as flattened
 from .settings_files import load_settings as load_settings

@@ -314,7 +314,12 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     return False
 
 
-_STATUS = {"running": "an unfinished run", "refused": "a refused run"}
+_STATUS = {
+    "running": "an unfinished run",
+    "refused": "a refused run",
+    "withdrawing": "a release that is being withdrawn",
+    "withdrawn": "a withdrawn release",
+}
 
 
 def _kept(root: Path) -> set[str]:

@@ -48,6 +48,7 @@ class Declaration:
     secret: Secret = "no"
     short: str = ""
     flag: str = ""
+    aliases: tuple[str, ...] = ()
     members: Members[Any] | None = None
 
 
@@ -59,6 +60,7 @@ def setting(
     secret: Secret = "no",
     short: str = "",
     flag: str = "",
+    aliases: tuple[str, ...] = (),
     members: Members[Any] | None = None,
     ge: float | None = None,
     gt: float | None = None,
@@ -76,10 +78,11 @@ def setting(
         secret: whether what leaves has its value.
         short: the one-letter form of the flag.
         flag: the name of the flag, without dashes, if it differs from the field's name.
+        aliases: other names of the flag, with dashes.
         members: the names that are allowed; several if the field is a tuple.
         ge, gt, le, lt, min_length, pattern, allow_inf_nan: as of `pydantic.Field`.
     """
-    declared = Declaration(affects, secret, short, flag, members)
+    declared = Declaration(affects, secret, short, flag, aliases, members)
     return Field(  # type: ignore[misc]
         default,
         description=help,
@@ -208,12 +211,18 @@ class Settings(BaseModel):
             where: name -> file in which a setting was given.
         """
 
+    @classmethod
+    def remark(cls, name: str) -> str:
+        """Return when a setting applies, as a sentence for `clinveil init-config`; "" if always."""
+        return ""
+
     @field_validator("*")
     @classmethod
     def _members(cls, value: Any, info: ValidationInfo) -> Any:
-        members = declaration_of(cls.model_fields[str(info.field_name)]).members
+        field = cls.model_fields[str(info.field_name)]
+        members = declaration_of(field).members
         names = (value,) if isinstance(value, str) else value
-        if members and not all(name in members for name in names):
+        if members and value != field.default and not all(name in members for name in names):
             raise ValueError(f"one of {', '.join(members.names())}")
         return value
 
@@ -267,7 +276,14 @@ WORKERS = setting(
 )
 SEED = setting(
     None,
-    "Public seed, for tests and studies only: not for release.",
+    "Public seed of all random draws (default: random).",
+    secret="value",
+    ge=0,
+    le=2**63 - 1,
+)
+KEY_SEED = setting(
+    None,
+    "Public seed of all random draws, for tests: the output must not leave.",
     secret="value",
     ge=0,
     le=2**63 - 1,

@@ -19,6 +19,8 @@ from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, Values, groups_of
 
 S = TypeVar("S", bound=Settings)
+SIMILAR = 0.75
+"""Similarity of a mistyped name, from 0 to 1; below, a suggestion is rather wrong."""
 
 
 def load_settings(
@@ -26,6 +28,8 @@ def load_settings(
     given: Mapping[str, Any],
     config: Path | None = None,
     sets: Sequence[str] = (),
+    *,
+    option: str = "--set",
 ) -> S:
     """Return settings from a TOML file, from `--set key=value`, and from given values; a later
     source wins.
@@ -33,13 +37,14 @@ def load_settings(
     Args:
         given: values by name, `vectors.dim` or nested; None for those that were not given.
         config: a file, or the name of one of `config_names`.
+        option: the option of `sets`, for messages.
 
     Raises UsageError with one line for the first mistake.
     """
     file = _read_toml(model, config, _config_text(model, config)) if config else {}
     typed: Values = {}
     for text in sets:  # values of one list add up
-        name, value = _assignment(model, text)
+        name, value = _assignment(model, text, option)
         if name in typed and _accepts_list(model.declared()[name].field.annotation):
             value = (*_several(typed[name]), *_several(value))
         typed[name] = value
@@ -113,7 +118,7 @@ def refuse_unknown(model: type[Settings], name: str, where: str = "") -> None:
         hint = _FORMER[name]
     elif same:
         hint = f"its name is {' or '.join(same)}"
-    elif near := get_close_matches(name, names, n=1) or _similar(last, names):
+    elif near := get_close_matches(name, names, n=1, cutoff=SIMILAR) or _similar(last, names):
         hint = f"did you mean {near[0]}?"
     else:
         hint = "clinveil init-config lists the settings of a command"
@@ -123,7 +128,7 @@ def refuse_unknown(model: type[Settings], name: str, where: str = "") -> None:
 def _similar(last: str, names: Iterable[str]) -> list[str]:
     """Return the names whose last part is similar."""
     by_last = {name.rpartition(".")[2]: name for name in names}
-    return [by_last[near] for near in get_close_matches(last, by_last, n=1)]
+    return [by_last[near] for near in get_close_matches(last, by_last, n=1, cutoff=SIMILAR)]
 
 
 def _group_at(model: type[Settings], name: str) -> type[Settings] | None:
@@ -209,14 +214,14 @@ _MISTAKES = {
 """Pydantic's type of a mistake -> what we say, with the values of its context."""
 
 
-def _assignment(model: type[Settings], text: str) -> tuple[str, Any]:
+def _assignment(model: type[Settings], text: str, option: str) -> tuple[str, Any]:
     written, sign, value_text = (part.strip() for part in text.partition("="))
     if not sign:
-        raise UsageError(f"--set {written}: no value", hint="write --set key=value")
+        raise UsageError(f"{option} {written}: no value", hint="write KEY=VALUE")
     name = written.replace("-", "_")
     if _group_at(model, name) is not None:
-        raise _no_value_of_group(model, name, "--set")
-    refuse_unknown(model, name, "--set")
+        raise _no_value_of_group(model, name, option)
+    refuse_unknown(model, name, option)
     try:
         value = tomllib.loads(f"value = {value_text}")["value"]
     except (ValueError, KeyError):
@@ -224,7 +229,7 @@ def _assignment(model: type[Settings], text: str) -> tuple[str, Any]:
     for read in (value, value_text, [value], [value_text]):
         if _fits(read, model.declared()[name].field.annotation):
             return name, tuple(read) if isinstance(read, list) else read
-    raise UsageError(f"--set {name}: {_KIND}", hint=_KIND_HINT)
+    raise UsageError(f"{option} {name}: {_KIND}", hint=_KIND_HINT)
 
 
 def _without_zero(text: str) -> float | str:
@@ -247,7 +252,7 @@ def _read_toml(model: type[Settings], config: Path, text: str) -> Values:
     values = flattened(model, read, config.name)
     for name, value in [*values.items()]:
         field = model.declared()[name].field
-        if value == "" and field.default is None:  # as init-config writes
+        if value == "" and field.default in (None, ""):  # as init-config writes
             del values[name]
         elif not _fits(value, field.annotation):
             raise UsageError(f"{name}: {_KIND}", where=config.name, hint=_KIND_HINT)

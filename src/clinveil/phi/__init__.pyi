@@ -42,8 +42,10 @@ from .tagger.model import arrays_of as arrays_of
 from .tagger.model import load_tagger as load_tagger
 from .tagger.model import own_tagger as own_tagger
 from .tagger.tag import Tagger as Tagger
+from .treatment.audit import Chain as Chain
 from .treatment.audit import audit_checks as audit_checks
 from .treatment.audit import logs as logs
+from .treatment.audit import next_log as next_log
 from .treatment.columns import check_date_columns as check_date_columns
 from .treatment.crosswalk import NewIds as NewIds
 from .treatment.deidentifier import DetectedText as DetectedText

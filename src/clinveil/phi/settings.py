@@ -12,6 +12,7 @@ from pydantic import field_validator, model_validator
 from clinveil.core import (
     FORCE,
     KEEP,
+    KEY_SEED,
     LABEL,
     QUIET,
     SEED,
@@ -70,7 +71,7 @@ class PhiSettings(Settings):
     )
     language: Literal["english", "any"] = setting(
         "english",
-        "Leave out notes in other languages, or treat any; the detectors know English only.",
+        "Leave out notes in other languages, or treat any (detectors know English only).",
     )
     mode: Literal["remove", "replace", "tag"] = setting(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
@@ -149,7 +150,7 @@ class DeidentifySettings(Settings):
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
     executor: ExecutorSettings = group(ExecutorSettings)
-    seed: int | None = SEED
+    seed: int | None = KEY_SEED
     quiet: bool = QUIET
     force: bool = FORCE
     spans: bool = setting(

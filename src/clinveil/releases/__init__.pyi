@@ -9,11 +9,15 @@ from .attacked import attacked_release as attacked_release
 from .crosswalk import source_ids as source_ids
 from .crosswalk import source_notes as source_notes
 from .earlier.reuse import ReusedRun as ReusedRun
+from .earlier.withdrawal import withdraw as withdraw
+from .earlier.withdrawal import withdrawal_of_run as withdrawal_of_run
 from .gates import Examined as Examined
 from .gates import examine as examine
 from .held_out import SplitRows as SplitRows
 from .held_out import draw_held_out as draw_held_out
+from .kinds import DESCRIPTIONS as DESCRIPTIONS
 from .kinds import PRODUCERS as PRODUCERS
+from .kinds import no_kind as no_kind
 from .manifest import NAME as NAME
 from .manifest import Check as Check
 from .manifest import verify as verify

@@ -13,7 +13,8 @@ from pathlib import Path
 from clinveil.core import Key, Say, Showing, rough, word_set
 from clinveil.corpus import Corpus, HeldOutPatients
 from clinveil.phi import NameIndex, NoteDeidentifier, ResidueTally
-from clinveil.releases.earlier.ledger import Earlier, Entry, NoteHashes
+from clinveil.releases.earlier.ledger import Earlier, Entry
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import RunPaths
 from clinveil.releases.prepared_input import PreparedInput

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
@@ -31,6 +31,18 @@ PRODUCERS: Members[ReleaseKind] = Members(
     },
 )
 """All kinds of release by name."""
+DESCRIPTIONS: Mapping[str, str] = {
+    "deidentified": "readable notes with invented names and dates, for partners under an agreement",
+    "obfuscated": "each word replaced by a similar or a common word, to train classifiers",
+    "synthetic": "new notes of a language model with wrong facts, for software tests",
+}
+"""Name of each kind -> what it is, for the choice."""
+
+
+def no_kind() -> UsageError:
+    """Return the error for a release without a kind: there is no default."""
+    kinds = "; ".join(f"{name}: {text}" for name, text in DESCRIPTIONS.items())
+    return UsageError("no kind of release is chosen", hint=f"set kind, to one of {kinds}")
 
 
 @cache

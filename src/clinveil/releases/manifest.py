@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core import (
+    STATE,
     ClinveilError,
     Finding,
     InputError,
@@ -239,6 +240,14 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
     trusted = None if public_key is None else _fingerprint(str(public_key), folder)
     if not folder.is_dir():
         refused = (folder.parent / "vault" / "report.html").is_file()
+        state = read_json(folder.parent / "vault" / STATE)
+        if isinstance(state, dict) and isinstance(state.get("withdrawn"), dict):
+            date = state["withdrawn"].get("date")
+            raise InputError(
+                f"was withdrawn on {date}",
+                where=folder.name,
+                hint="clinveil verify OUT/vault checks the record of it",
+            )
         hint = "the run was refused; see OUT/vault/report.html" if refused else "pass OUT/release"
         raise InputError(
             "does not exist" if refused else "is not a release folder", where=folder.name, hint=hint

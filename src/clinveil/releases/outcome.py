@@ -46,6 +46,7 @@ REPORT = "report.html"
 SAMPLE = "sample.html"
 ASSESSMENT = "assessment.md"
 FINDINGS = "findings.json"
+AUDIT = "audit-0001.jsonl"  # of a withdrawal
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = (
     "vectors",
@@ -63,6 +64,7 @@ _MADE += (
     FINDINGS,
     REPORT,
     SAMPLE,
+    AUDIT,
 )
 _MADE += (TABLE, "model", "training.safetensors")
 KIND = FolderKind(
@@ -70,7 +72,7 @@ KIND = FolderKind(
     vault="vault",
     outputs=frozenset(f"vault/{name}" for name in _MADE),
     scratch=("vault/work", "vault/staging"),
-    stale=("release", "vault/refused"),
+    stale=("release", "vault/refused", "vault/withdrawn"),
     costly=frozenset({"vault/vectors", "vault/model", "vault/tasks"}),
 )
 

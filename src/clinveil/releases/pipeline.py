@@ -45,8 +45,10 @@ from clinveil.releases.attack_gates import (
     missed_gate,
 )
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
-from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
+from clinveil.releases.earlier.ledger import Earlier, Ledger, entry
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
+from clinveil.releases.earlier.spending import refused
 from clinveil.releases.gates import (
     judged,
     residue_gates,
@@ -55,7 +57,7 @@ from clinveil.releases.gates import (
     variety_gate,
 )
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
-from clinveil.releases.kinds import kinds_with, other_kind
+from clinveil.releases.kinds import kinds_with, no_kind, other_kind
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
 from clinveil.releases.preflight import prepared
@@ -140,7 +142,7 @@ def release(
 def _ledger(
     notes: Location, out: Path, settings: ReleaseSettings, reused: ReusedRun | None
 ) -> Ledger:
-    """Return the ledger, that of the reused run by default. Raises UsageError for nested paths."""
+    """Return the ledger. Raises UsageError for nested paths."""
     ledger = Ledger.at(settings.ledger, reused.folder if reused else out)
     refuse_nested(
         OUT=out,
@@ -258,6 +260,8 @@ def _producer(
     if reused and vectors:
         raise UsageError("--vectors and --reuse exclude each other", hint="omit one of them")
     settings = reused.settings_for(settings) if reused else settings
+    if not settings.kind:
+        raise no_kind()
     producer = producer_of(settings.kind)
     Limits.read(settings.limits)
     if settings.audience not in producer.audiences:
@@ -370,9 +374,13 @@ def _earlier(
     """
     if key.test_seed is not None:
         return []
-    earlier = ledger.earlier(notes.letters, key.commitment)
+    overlapping = ledger.overlapping(notes, key.commitment)
+    earlier = [one for one in overlapping if not one.entry.is_withdrawn]
     if not settings.again:
         ledger.refuse(earlier)
+    for one in overlapping:
+        for run, withdrawal in one.entry.withdrawn.items():
+            say(f"not counted: release {run} of these notes was {withdrawal.description}")
     for one in earlier:
         say(
             f"again: {one.description} of these notes were released before, in release"
@@ -394,7 +402,7 @@ def _enter(job: ReleaseContext, ledger: Ledger, run: str, notes: NoteHashes) -> 
     known = {one.entry.commitment for one in job.earlier}
     with ledger.alone():
         own = ledger.of(commitment)
-        now = ledger.earlier(notes.letters, commitment)
+        now = ledger.earlier(notes, commitment)
         spent = own.spent if own else {}
         new_ones = (one for one in now if one.entry.commitment not in known)
         ledger.refuse([one for one in new_ones if not (spent and one.entry.spent)], GateError)
@@ -434,7 +442,11 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
     record = record_of(product, account, skipped(sample.context, kind, listed), shown)
     enter = partial(_enter, job, ledger, account.run, product.hashes)
     reader = hashing(job.settings, job.executor)
-    return finish(job.folder, account, record, notes, enter, reader)
+    outcome = finish(job.folder, account, record, notes, enter, reader)
+    is_private = job.settings.synthetic.epsilon is not None
+    if outcome.refused and is_private and job.key.test_seed is None:
+        refused(job)
+    return outcome
 
 
 def _verdicts(

@@ -21,7 +21,7 @@ from clinveil.corpus import (
     hashes,
     n_distinct,
 )
-from clinveil.releases.earlier.ledger import NoteHashes
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.held_out import SplitRows
 from clinveil.scale import Broken, Map, serial
 from clinveil.vectors import MANY_WORDS, Vectors
@@ -54,7 +54,8 @@ class Preflight:
         self.rows += batch.num_rows
         self.characters += int(pc.sum(pc.utf8_length(text)).as_py() or 0)
         ids = batch.column(NOTE_ID).to_pylist()
-        self.notes.append(NoteHashes.of(ids, text.to_pylist()))
+        patients = batch.column(PATIENT_ID).to_pylist()
+        self.notes.append(NoteHashes.of(ids, text.to_pylist(), patients))
         self.owners.append(hashes(batch.column(PATIENT_ID).unique().to_pylist()))
         self.split.append(SplitRows.of(batch, label))
 

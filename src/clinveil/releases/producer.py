@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clinveil.corpus import Accounting, Columns, Corpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
-    from clinveil.releases.earlier.ledger import NoteHashes
+    from clinveil.releases.earlier.note_hashes import NoteHashes
     from clinveil.releases.measured import AttackSample
     from clinveil.releases.prepared_input import Preflight
     from clinveil.releases.settings import ReleaseSettings

@@ -12,9 +12,9 @@ from clinveil.channel import ChannelSettings, Layout
 from clinveil.core import (
     FORCE,
     KEEP,
+    KEY_SEED,
     LABEL,
     QUIET,
-    SEED,
     WORKERS,
     NotesSettings,
     Setting,
@@ -169,13 +169,22 @@ class ReleaseSettings(IdentifierSwitch):
     FLAGS: ClassVar[Mapping[str, str]] = {
         "Input": "notes.text notes.id notes.patient label identifiers.patients identifiers.staff"
         " from_sql uri",
-        "What leaves": "out kind keep identifiers.shift identifiers.reviewed reuse",
+        "What leaves": "out kind keep reuse",
         "To whom": "audience limits recipient purpose review_on",
-        "Protection": "channel.min_patients vectors vectors.more_text again",
+        "Identifiers": "identifiers.mode identifiers.phi_profile identifiers.date_order"
+        " identifiers.language identifiers.shift identifiers.reviewed",
+        "Protection": "channel.min_patients vectors vectors.more_text lm.model synthetic.epsilon"
+        " synthetic.public again",
         "Running": "config set executor.on workers seed force quiet",
     }
+    # Empty until it is chosen: nobody shares notes by default.
     kind: str = setting(
-        "obfuscated", "Kind of release.", affects="treatment", flag="as", members=PRODUCERS
+        "",
+        "Kind of release, required.",
+        affects="treatment",
+        flag="as",
+        aliases=("--kind",),
+        members=PRODUCERS,
     )
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
@@ -187,7 +196,7 @@ class ReleaseSettings(IdentifierSwitch):
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
     executor: ExecutorSettings = group(ExecutorSettings)
-    seed: int | None = SEED
+    seed: int | None = KEY_SEED
     quiet: bool = QUIET
     force: bool = FORCE
     measure_words: int = setting(
@@ -206,7 +215,7 @@ class ReleaseSettings(IdentifierSwitch):
     )
     ledger: Path | None = setting(
         None,
-        "Ledger folder of released notes (default: clinveil-ledger next to OUT).",
+        "Ledger folder of released notes (default: CLINVEIL_LEDGER, or your data folder).",
         affects="call",
         secret="path",
     )
@@ -249,13 +258,24 @@ class ReleaseSettings(IdentifierSwitch):
     @classmethod
     def refuse_given(cls, given: Mapping[str, Any], where: Mapping[str, str]) -> None:
         """Raise UsageError for a setting of another kind of release."""
-        kind = given.get("kind", cls.model_fields["kind"].default)
-        if kind not in PRODUCERS:
+        kind = str(given.get("kind", ""))
+        if kind not in PRODUCERS:  # checked when it is known, see `with_kind`
             return
         for name in given:
             kinds = kinds_with(cls.declared()[name].owners)
             if kind not in kinds:
                 raise other_kind(name, kinds, kind, where.get(name, ""))
+
+    @classmethod
+    def remark(cls, name: str) -> str:
+        """Return the kinds of release that a setting applies to; "" if to all."""
+        kinds = kinds_with(cls.declared()[name].owners)
+        return "" if kinds == PRODUCERS.names() else f"Only for kind {' or '.join(kinds)}."
+
+    def with_kind(self, kind: str) -> Self:
+        """Return the settings for a kind. Raises UsageError for given settings of other kinds."""
+        self.refuse_given({**self.given_values(), "kind": kind}, {})
+        return self.changed({"kind": kind})
 
     def of_kind(self) -> list[Setting]:
         """Return the settings that this kind of release has."""

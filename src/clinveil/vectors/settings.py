@@ -45,7 +45,6 @@ class VectorSettings(Settings):
         None,
         "Public text to add to the training of vectors; it adds no output word.",
         secret="path",
-        flag="public",
     )
     train_words: int = setting(
         TRAIN_WORDS,

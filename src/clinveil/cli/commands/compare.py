@@ -10,7 +10,12 @@ from clinveil.cli.progress import say
 from clinveil.comparison import CompareSettings, compare_releases, table_of
 
 
-@command("compare", CompareSettings, flags="label patients kind setting workers seed force quiet")
+@command(
+    "compare",
+    CompareSettings,
+    flags="label patients kind setting public workers seed force quiet",
+    resumes=True,
+)
 def compare(run: Run[CompareSettings], notes: Notes, out: Out) -> None:
     """Compare all kinds of release on the same notes, by utility and risk.
 

@@ -8,6 +8,7 @@ from clinveil.cli.progress import say
 from clinveil.core import (
     FORCE,
     QUIET,
+    SEED,
     LabelledNotesSettings,
     Maker,
     Settings,
@@ -32,9 +33,7 @@ class EmbedSettings(Settings):
     workers: int = setting(
         2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024
     )
-    seed: int | None = setting(
-        None, "Public seed of the training (default: random, printed).", ge=0
-    )
+    seed: int | None = SEED
 
 
 @command(
@@ -46,7 +45,7 @@ def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     """Train word vectors on notes; they disclose words of the notes, so they are secret too."""
     how = run.settings
     refuse_places(
-        out, MAKER, force=how.force, read={"NOTES": notes, "--public": how.vectors.more_text}
+        out, MAKER, force=how.force, read={"NOTES": notes, "--more-text": how.vectors.more_text}
     )
     need_gensim(how.vectors.algorithm)
     corpus = open_corpus(notes, how.notes).without_markup()

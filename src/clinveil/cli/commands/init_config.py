@@ -13,15 +13,22 @@ import typer
 from clinveil.cli.command import Command, Run, command
 from clinveil.cli.groups import COMMANDS, Group
 from clinveil.core import Maker, Setting, Settings, UsageError, atomic, config_names
+from clinveil.releases import DESCRIPTIONS, ReleaseSettings
 
 WIDTH = 100
 
 
-def config_text(command: str, model: type[Settings], *, takes_config: bool = True) -> str:
+def config_text(
+    command: str, model: type[Settings], *, takes_config: bool = True, kind: str = ""
+) -> str:
     """Return the TOML file of a command's settings; `--config` accepts it as it is, and it changes
     nothing.
+
+    Args:
+        kind: of release; only its settings are written, and the file names it.
     """
-    head = [f"# Settings of clinveil {command}, with their defaults."]
+    named = f" for kind {kind}" if kind else ""
+    head = [f"# Settings of clinveil {command}{named}, with their defaults."]
     if takes_config:
         head += [
             "# To change a setting, remove the # of its line and pass this file with --config.",
@@ -32,25 +39,33 @@ def config_text(command: str, model: type[Settings], *, takes_config: bool = Tru
             head.append(f"# Shipped with the package: --config {' and --config '.join(shipped)}.")
     else:
         head += ["# To change a setting, pass --set KEY=VALUE."]
-    return "\n".join([*head, *_lines(model)]) + "\n"
+    if model is ReleaseSettings and not kind:
+        kinds = " or ".join(DESCRIPTIONS)
+        head.append(f"# The settings of one kind: clinveil init-config release {kinds}.")
+    return "\n".join([*head, *_lines(model, kind)]) + "\n"
 
 
-def _lines(model: type[Settings]) -> Iterator[str]:
+def _lines(model: type[Settings], kind: str) -> Iterator[str]:
     record = model().record()
     sections: dict[str, list[Setting]] = {}
-    for one in model.declared().values():
+    declared = ReleaseSettings().with_kind(kind).of_kind() if kind else model.declared().values()
+    for one in declared:
         sections.setdefault(one.name.rpartition(".")[0], []).append(one)
     for title, settings in sorted(sections.items(), key=lambda item: item[0] != ""):
         if title:
             yield from ("", f"[{title}]")
         for one in settings:
-            yield from _setting(one, record[one.name])
+            remark = "" if kind else model.remark(one.name)
+            if kind and one.name == "kind":
+                yield from ("", f"kind = {_written(kind)}")
+            else:
+                yield from _setting(one, record[one.name], remark)
 
 
-def _setting(setting: Setting, default: Any) -> Iterator[str]:
+def _setting(setting: Setting, default: Any, remark: str) -> Iterator[str]:
     members = setting.declared.members
     names = f" One of {', '.join(members.names())}." if members else ""
-    about = f"{setting.field.description}{names}{_REMARKS.get(setting.affects, '')}"
+    about = f"{setting.field.description}{names}{_REMARKS.get(setting.affects, '')} {remark}"
     yield ""
     yield from (f"# {line}" for line in textwrap.wrap(about, WIDTH - 2))
     yield f"# {setting.last} = {_written(default)}"
@@ -61,7 +76,7 @@ _REMARKS = {"call": " It does not change the output."}
 
 def _written(value: Any) -> str:
     """Return a value as TOML; an empty string for a setting without a default."""
-    if value is None:
+    if value is None or value == "":
         return '""  # no default'
     if isinstance(value, bool | int | float):
         return str(value).lower()
@@ -74,7 +89,10 @@ MAKER = Maker("init-config")
 LIMITS = "limits"
 Name = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[COMMAND]", help="Command, or limits (default: release)."),
+    typer.Argument(
+        metavar="[COMMAND]",
+        help="Command (default: release) with its group or kind, or limits.",
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="File to write (default: stdout).")]
 
@@ -101,6 +119,11 @@ def _file_text(words: list[str]) -> str:
         from clinveil.report import limits_file
 
         return limits_file()
+    kind = words.pop() if len(words) == 2 and words[0] == "release" else ""
+    if kind and kind not in DESCRIPTIONS:
+        raise UsageError(
+            f"{kind} is not a kind of release", hint=f"one of {', '.join(DESCRIPTIONS)}"
+        )
     chosen = COMMANDS.get(words[0])
     if isinstance(chosen, Group) and len(words) > 1:
         chosen = chosen.members.get(words[1])
@@ -110,4 +133,4 @@ def _file_text(words: list[str]) -> str:
         raise UsageError(
             f"clinveil {' '.join(words)} has no settings", hint="see its --help for its options"
         )
-    return config_text(chosen.name, chosen.settings, takes_config=chosen.takes_config)
+    return config_text(chosen.name, chosen.settings, takes_config=chosen.takes_config, kind=kind)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
+from clinveil.cli.progress import say
 from clinveil.core import Settings
-from clinveil.releases import rerender_report
+from clinveil.releases import rerender_report, withdrawal_of_run
 
 
 @command("report")
@@ -28,3 +29,5 @@ def report(
 ) -> None:
     """Write the report of a finished release again, from the record in its vault."""
     typer.echo(rerender_report(run, out, force=force, as_assessment=dpia))
+    if withdrawal := withdrawal_of_run(run):
+        say(f"this release was {withdrawal.description}")

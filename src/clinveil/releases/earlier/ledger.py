@@ -1,21 +1,22 @@
 """The ledger of releases: prevents that the same notes are released twice under two keys by
 accident.
 
-The ledger is a private folder next to OUT, or at `--ledger`, with one file per key, named by the
-commitment of the key. The file contains salted hashes of the source notes and their ids. The vault
-has a copy, which can be copied into another ledger. A note is identified by its letters, so new
-ids, dates or line breaks do not make it a new note.
+The ledger is a private folder of the user, or the folder of `CLINVEIL_LEDGER` or of the setting
+`ledger`, with one file per key, named by the commitment of the key. The file contains salted hashes
+of the source notes and their ids. The vault has a copy, which can be copied into another ledger. A
+note is identified by its letters, so new ids, dates or line breaks do not make it a new note.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
 
@@ -34,12 +35,15 @@ from clinveil.core import (
     private_folder,
     refuse_nameless,
 )
-from clinveil.corpus import NOTE_ID, TEXT, Hashes, hashes, joined
+from clinveil.corpus import Hashes
+from clinveil.releases.earlier.note_hashes import NoteHashes, salted
 from clinveil.report import SMALL, SPACE, share
 
-NAME = "clinveil-ledger"
+APPLICATION = "clinveil"
+NAME = "ledger"
 IN_VAULT = "ledger.parquet"
-SCHEMA = "clinveil.ledger/1"
+SCHEMA = "clinveil.ledger/2"
+FIRST_SCHEMA = "clinveil.ledger/1"  # without the column "specific" and without withdrawals
 VAULT = "vault"
 VARIABLE = "CLINVEIL_LEDGER"
 # seconds
@@ -47,78 +51,26 @@ LOCK = ".lock"
 WAIT = 60.0
 SALT = 32  # bytes
 COLUMNS = ("note", "id", "text", "drawn")
+SPECIFIC = "specific"
 DRAWN = "obfuscated"
 READABLE = "deidentified"
 """The kind in which each released word is a random draw for a word of the source, and the kind that
 can be read.
 """
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
-_LOWER = bytes(range(256)).lower()
-_OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
 
 
 @dataclass(frozen=True)
-class NoteHashes:
-    """Unsalted 64-bit hashes of notes; never store them. Notes without letters are left out.
+class Withdrawal:
+    """When a release was withdrawn, as an ISO date, and why."""
 
-    Attributes:
-        letters: (n,) of the letters of each text. ids: (n,) of the ids.
-        texts: (n,) of id and exact text together.
-        drawn: (n,) of id and treated text together, where each word of it is replaced by a draw
-            for its position; 0 for notes without such a text, None in other kinds of release.
-    """
+    date: str
+    reason: str
 
-    letters: Hashes = field(repr=False)
-    ids: Hashes = field(repr=False)
-    texts: Hashes = field(repr=False)
-    drawn: Hashes | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, ids: Sequence[str], texts: Sequence[str | None]) -> NoteHashes:
-        """Return the hashes of some notes."""
-        letters = list[bytes]()
-        known = list[str]()
-        exact = list[str]()
-        for note, text in zip(ids, texts, strict=True):
-            read = (text or "").encode("utf-8", "surrogatepass").translate(_LOWER, _OTHER)
-            if read:
-                letters.append(blake2b(read, digest_size=8).digest())
-                known.append(note)
-                exact.append(f"{note}\0{text}")
-        return cls(_hashes(letters), hashes(known), hashes(exact))
-
-    @classmethod
-    def joined(cls, batches: Sequence[NoteHashes]) -> NoteHashes:
-        """Return the hashes of all batches."""
-        return cls(
-            joined([one.letters for one in batches]),
-            joined([one.ids for one in batches]),
-            joined([one.texts for one in batches]),
-        )
-
-    def with_drawn(self, treated: Iterable[pa.RecordBatch]) -> NoteHashes:
-        """Return the hashes with those of the treated notes, from which words are drawn."""
-        columns = ((batch.column(NOTE_ID), batch.column(TEXT)) for batch in treated)
-        batches = [NoteHashes.of(ids.to_pylist(), texts.to_pylist()) for ids, texts in columns]
-        entered = NoteHashes.joined(batches)
-        order = np.argsort(entered.ids)
-        ids = entered.ids[order]
-        rows = np.searchsorted(ids, self.ids)
-        rows[rows == len(ids)] = 0
-        drawn = np.zeros(len(self.ids), dtype=np.uint64)
-        if len(ids):
-            drawn = np.where(ids[rows] == self.ids, entered.texts[order][rows], drawn)
-        return replace(self, drawn=drawn)
-
-
-def _hashes(digests: Sequence[bytes]) -> Hashes:
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-
-
-def salted(unsalted: Hashes, salt: bytes) -> Hashes:
-    """Return salted hashes of unsalted ones, (n,), in the same order."""
-    values = unsalted.astype("<u8").view("V8").tolist()
-    return _hashes([blake2b(value, digest_size=8, key=salt).digest() for value in values])
+    @property
+    def description(self) -> str:
+        """Date and reason as text."""
+        return f"withdrawn on {self.date} ({self.reason})"
 
 
 @dataclass(frozen=True)
@@ -129,9 +81,11 @@ class Entry:
         run: name of the latest release under the key. runs: number of releases under it.
         commitment: of the key. vault: location of the latest vault. kind: of the releases.
         salt: of the hashes.
-        rows: (n, 4) distinct salted hashes of the notes, in the order of `NoteHashes`.
+        rows: (n, 5) distinct salted hashes of letters, id, text and drawn text of the notes, and
+            whether a note is evidence (1) or a template (0), see `NoteHashes.specific`.
         spent: deviation of the noise of each differentially private release of them, by keyed
             digest.
+        withdrawn: name of the run -> withdrawal, of the releases that were withdrawn.
     """
 
     run: str
@@ -142,6 +96,12 @@ class Entry:
     rows: NDArray[np.uint64] = field(repr=False)
     runs: int = 1
     spent: Mapping[str, float] = field(default_factory=dict, repr=False)
+    withdrawn: Mapping[str, Withdrawal] = field(default_factory=dict)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether all releases under the key were withdrawn."""
+        return len(self.withdrawn) >= self.runs
 
     @property
     def file(self) -> str:
@@ -150,8 +110,9 @@ class Entry:
 
     @cached_property
     def notes(self) -> Hashes:
-        """Sorted salted hashes of its distinct texts, by their letters."""
-        return np.unique(self.rows[:, 0])
+        """Sorted salted hashes of its distinct texts, by their letters, without templates."""
+        specific = self.rows[:, -1] == 1
+        return np.setdiff1d(self.rows[specific, 0], self.rows[~specific, 0])
 
     def holds(self, letters: Hashes) -> NDArray[np.bool_]:
         """Return a mask of the texts that are among its notes, (n,)."""
@@ -167,13 +128,21 @@ class Entry:
 
     def grown(self, notes: NoteHashes, run: str, vault: Path) -> Entry:
         """Return the entry extended by another release under the same key."""
+        repeated = {self.run} if self.vault == vault.resolve() else set()
         return replace(
             self,
             run=run,
             runs=self.number(vault),
             vault=vault.resolve(),
-            rows=np.unique(np.concatenate([self.rows, _salted_rows(notes, self.salt)]), axis=0),
+            rows=_distinct(np.concatenate([self.rows, _salted_rows(notes, self.salt)])),
+            withdrawn={
+                name: one for name, one in self.withdrawn.items() if name not in {run, *repeated}
+            },
         )
+
+    def without(self, run: str, withdrawal: Withdrawal) -> Entry:
+        """Return the entry with one of its releases withdrawn; what it spent stays spent."""
+        return replace(self, withdrawn={**self.withdrawn, run: withdrawal})
 
     def refuse(
         self, notes: NoteHashes, *, again: bool, error: type[ClinveilError] = UsageError
@@ -205,8 +174,9 @@ class Entry:
                     "leave out the notes of that release, or release all under a new key (--again)"
                 )
                 raise error(what, where=f"release {self.run}", hint=hint)
-        renamed = rows[:, 0][~known & np.isin(rows[:, 0], self.rows[:, 0])]
-        shared = Earlier(self, np.unique(renamed).size, np.unique(rows[:, 0]).size)
+        renamed = rows[:, 0][~known & notes.specific & np.isin(rows[:, 0], self.notes)]
+        all_specific = rows[:, 0][notes.specific]
+        shared = Earlier(self, np.unique(renamed).size, np.unique(all_specific).size)
         if shared.share > SAME and shared.shared >= SMALL and not again:
             what = f"{shared.description} of these notes were released before under other ids"
             hint = "pass --id COLUMN with their ids, or remove them; --again releases them again"
@@ -223,8 +193,9 @@ class Entry:
             "salt": self.salt.hex(),
             "spent": dict(self.spent),
             "kind": self.kind,
+            "withdrawn": {run: asdict(one) for run, one in self.withdrawn.items()},
         }
-        fields = [(name, pa.uint64()) for name in COLUMNS]
+        fields = [(name, pa.uint64()) for name in (*COLUMNS, SPECIFIC)]
         schema = pa.schema(fields, metadata={"clinveil": json.dumps(metadata)})
         columns = [pa.array(column) for column in self.rows.T]
         with atomic(path, force=True) as part:
@@ -234,14 +205,23 @@ class Entry:
 def entry(notes: NoteHashes, run: str, commitment: str, vault: Path, kind: str) -> Entry:
     """Return a new entry for a release of these notes."""
     salt = token_bytes(SALT)
-    rows = np.unique(_salted_rows(notes, salt), axis=0)
+    rows = _distinct(_salted_rows(notes, salt))
     return Entry(run, commitment, vault.resolve(), kind, salt, rows)
 
 
 def _salted_rows(notes: NoteHashes, salt: bytes) -> NDArray[np.uint64]:
     drawn = np.zeros_like(notes.ids) if notes.drawn is None else notes.drawn
     columns = (notes.letters, notes.ids, notes.texts, drawn)
-    return np.stack([salted(column, salt) for column in columns], axis=1)
+    hashed = [salted(column, salt) for column in columns]
+    return np.stack([*hashed, notes.specific.astype(np.uint64)], axis=1)
+
+
+def _distinct(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return distinct rows; a note that was a template in one release of it stays one."""
+    rows = np.unique(rows, axis=0)
+    is_first = np.ones(len(rows), dtype=np.bool_)
+    is_first[1:] = (rows[1:, :-1] != rows[:-1, :-1]).any(axis=1)
+    return rows[is_first]
 
 
 def _some(notes: int) -> str:
@@ -254,6 +234,11 @@ def read_entry(path: Path) -> Entry:
         table = pq.read_table(path)
         stored = json.loads(table.schema.metadata[b"clinveil"])
         columns = [table[name].to_numpy().astype(np.uint64, casting="safe") for name in COLUMNS]
+        if stored["schema"] == FIRST_SCHEMA:
+            columns.append(np.ones(len(table), dtype=np.uint64))
+            stored["withdrawn"] = {}
+        else:
+            columns.append(table[SPECIFIC].to_numpy().astype(np.uint64, casting="safe"))
         salt = bytes.fromhex(stored["salt"])
         spent = {str(of): float(sigma) for of, sigma in stored["spent"].items()}
         made = Entry(
@@ -265,8 +250,12 @@ def read_entry(path: Path) -> Entry:
             rows=np.stack(columns, axis=1),
             runs=int(stored["runs"]),
             spent=spent,
+            withdrawn={
+                str(run): Withdrawal(str(one["date"]), str(one["reason"]))
+                for run, one in stored["withdrawn"].items()
+            },
         )
-        known = stored["schema"] == SCHEMA and len(salt) == SALT
+        known = stored["schema"] in (FIRST_SCHEMA, SCHEMA) and len(salt) == SALT
         known = known and bool(made.run and made.commitment and made.kind)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         known = False
@@ -338,6 +327,31 @@ class Earlier:
         return "What both disclose about the same notes adds up."
 
 
+def user_folder() -> Path:
+    """Return the default ledger: a folder for data of the user, on this machine.
+
+    Raises UsageError if the user has no home folder.
+    """
+    if sys.platform == "win32":
+        variable = "LOCALAPPDATA"
+        usual = "~/AppData/Local"
+    elif sys.platform == "darwin":
+        variable = ""
+        usual = "~/Library/Application Support"
+    else:
+        variable = "XDG_DATA_HOME"
+        usual = "~/.local/share"
+    named = os.environ.get(variable, "")
+    # The XDG specification ignores relative paths.
+    data = named if os.path.isabs(named) else os.path.expanduser(usual)  # noqa: PTH111, PTH117
+    if not os.path.isabs(data):  # noqa: PTH117
+        raise UsageError(
+            "there is no home folder for the ledger of releases",
+            hint=f"name a private folder in {VARIABLE}",
+        )
+    return Path(data) / APPLICATION / NAME
+
+
 @dataclass(frozen=True)
 class Ledger:
     """A folder of ledger entries.
@@ -353,22 +367,20 @@ class Ledger:
     @classmethod
     def at(cls, folder: Path | None, out: Path) -> Ledger:
         """Return the ledger in `folder`, or in that of the environment variable CLINVEIL_LEDGER, or
-        next to OUT.
+        that of the user.
 
         Raises UsageError for an unusable folder.
         """
-        if folder is None and (site := os.environ.get(VARIABLE)):
-            folder = Path(site)
         refuse_nameless(out)
-        home = os.path.expanduser(folder) if folder else None  # noqa: PTH111  never raises
-        place = Path(home) if home else out.with_name(NAME)
+        named = str(folder or os.environ.get(VARIABLE) or user_folder())
+        place = Path(os.path.expanduser(named))  # noqa: PTH111  never raises
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
         # Of a stopped run.
         foreign = not all(name.endswith(".parquet") or name.startswith(".") for name in names)
         if not usable or foreign or (place.is_symlink() and not place.exists()):
-            hint = "pass another folder with --set ledger=FOLDER"
+            hint = f"name a private folder in {VARIABLE} or with --set ledger=FOLDER"
             raise UsageError(
                 "cannot be used as a ledger folder", where=str(near.absolute()), hint=hint
             )
@@ -411,15 +423,14 @@ class Ledger:
         made = read_entry(path) if path.exists() else None
         return made if made is not None and made.commitment == commitment else None
 
-    def earlier(self, letters: Hashes, commitment: str = "") -> list[Earlier]:
+    def overlapping(self, notes: NoteHashes, commitment: str = "") -> list[Earlier]:
         """Return releases under other keys that share more than 1 % of these notes, largest overlap
-        first.
+        first, withdrawn ones included.
 
         Args:
-            letters: of `NoteHashes` of the notes. commitment: of this release's key, whose entry
-                is ignored.
+            commitment: of this release's key, whose entry is ignored.
         """
-        mine = np.unique(letters)
+        mine = np.unique(notes.letters[notes.specific])
         earlier = []
         for made in self.entries():
             if made.commitment != commitment:
@@ -431,6 +442,10 @@ class Ledger:
             (other for other in earlier if other.share > SAME), key=lambda other: -other.shared
         )
 
+    def earlier(self, notes: NoteHashes, commitment: str = "") -> list[Earlier]:
+        """Return what `overlapping` returns, without withdrawn releases."""
+        return [one for one in self.overlapping(notes, commitment) if not one.entry.is_withdrawn]
+
     def refuse(self, earlier: Sequence[Earlier], error: type[ClinveilError] = UsageError) -> None:
         """Raise UsageError, or `error`, if there are earlier releases of the same notes."""
         if not earlier:
@@ -441,7 +456,12 @@ class Ledger:
         what = (
             f"{first.description} of these notes were released before under another key: {release}"
         )
-        never = f"if that release never left, delete {first.entry.file} in the ledger and its OUT"
+        out = shlex.quote(str(first.entry.vault.parent))
+        never = (
+            f"if that release did not leave: clinveil withdraw {out} --reason TEXT"
+            if first.entry.vault.is_dir()
+            else f"if that release never left, delete {first.entry.file} in the ledger"
+        )
         hint = f"--again releases them again, and the report states what both disclose; {never}"
         raise error(what, where=str(self.folder.absolute()), hint=hint)
 

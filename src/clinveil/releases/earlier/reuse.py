@@ -16,7 +16,8 @@ from typing import Any
 
 from clinveil.core import KEY, InputError, Key, Setting, UsageError, atomic, content_of, fingerprint
 from clinveil.corpus import TABLE
-from clinveil.releases.earlier.ledger import IN_VAULT, Entry, Ledger, NoteHashes, read_entry
+from clinveil.releases.earlier.ledger import IN_VAULT, Entry, Ledger, read_entry
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.earlier.vault import (
     damaged,
     read_manifest,
@@ -118,11 +119,12 @@ class ReusedRun:
         kind = self.settings.kind
         if asked.seed is not None:
             raise UsageError("--seed and --reuse exclude each other", hint="omit one of them")
-        if given.get("kind", kind) != kind:
+        if given.get("kind") not in (None, "", kind):
             raise UsageError(
                 f"--reuse: the vault is that of a release --as {kind}",
                 hint=f"pass --as {kind}, or another vault",
             )
+        asked = asked.with_kind(kind)
         if given.get(MIN_PATIENTS) == "auto":  # the floor of the reused parts is a number
             del given[MIN_PATIENTS]
         earlier = self.settings.named_values()
@@ -176,7 +178,10 @@ class ReusedRun:
         """
         entry = ledger.of(self.key.commitment)
         if entry is None or not entry.covers(self.entry):
-            hint = f"pass it with --set ledger=FOLDER, or copy {IN_VAULT} of the vault there"
+            hint = (
+                f"name its ledger with --set ledger=FOLDER, or copy {IN_VAULT} of the vault there,"
+                f" as {self.entry.file}"
+            )
             raise InputError(
                 f"does not contain release {self.run}",
                 where=str(ledger.folder.absolute()),

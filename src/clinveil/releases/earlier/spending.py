@@ -14,7 +14,7 @@ from functools import cached_property
 
 from clinveil.lm import composed, epsilon_of
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.earlier.ledger import Ledger, entry
+from clinveil.releases.earlier.ledger import Ledger, Withdrawal, entry
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ def spend(job: ReleaseContext, sigma: float, delta: float, question: str) -> Spe
     notes = job.totals.hashes
     commitment = job.key.commitment
     with ledger.alone():
-        others = ledger.earlier(notes.letters, commitment)
+        others = ledger.overlapping(notes, commitment)
         if not job.settings.again:
-            ledger.refuse(others)
+            ledger.refuse([one for one in others if not one.entry.is_withdrawn])
         run = f"{datetime.now(UTC):%Y-%m-%d}-{commitment[:8]}"
         own = ledger.of(commitment) or entry(
             notes, run, commitment, job.folder.vault, job.settings.kind
@@ -57,5 +57,17 @@ def spend(job: ReleaseContext, sigma: float, delta: float, question: str) -> Spe
         if name not in own.spent:
             own = replace(own, spent={**own.spent, name: sigma})
             ledger.enter(own, job.folder.vault)
+    # What a withdrawn release has spent stays spent.
     before = [value for one in others for value in one.entry.spent.values()]
     return Spending((*before, *own.spent.values()), delta)
+
+
+def refused(job: ReleaseContext) -> None:
+    """Mark a private release that its gates refused: nothing left, but its budget stays spent."""
+    ledger = Ledger.at(job.settings.ledger, job.folder.run.root)
+    with ledger.alone():
+        own = ledger.of(job.key.commitment)
+        if own is not None and own.spent and own.vault == job.folder.vault.resolve():
+            today = f"{datetime.now(UTC):%Y-%m-%d}"
+            own = own.without(own.run, Withdrawal(today, "refused by its gates"))
+            ledger.enter(own, job.folder.vault)

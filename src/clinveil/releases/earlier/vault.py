@@ -13,10 +13,14 @@ from pydantic import ValidationError
 
 from clinveil.core import STATE, InputError, read_json
 from clinveil.releases.crosswalk import CROSSWALK, VaultTable
+from clinveil.releases.earlier.ledger import Withdrawal
 from clinveil.releases.manifest import NAME, SCHEMA, canonical
 from clinveil.releases.outcome import KIND
 from clinveil.releases.settings import ReleaseSettings
 
+WITHDRAWING = "withdrawing"
+WITHDRAWN = "withdrawn"
+"""States of the vault of a release that is being withdrawn, and that was withdrawn."""
 _HINT = "pass the vault folder of a finished release, OUT/vault"
 SCHEMAS = {"crosswalk": CROSSWALK}
 
@@ -92,10 +96,25 @@ def refuse_unfinished(vault: Path) -> None:
             where=vault.name,
             hint="correct what its gates refused and release those notes first",
         )
+    if status == WITHDRAWING:
+        what = "is the vault of a release that is being withdrawn"
+        raise InputError(what, where=vault.name, hint="run clinveil withdraw again to finish it")
+    if isinstance(state, dict) and status == WITHDRAWN and (asked := withdrawal_of(state)):
+        what = f"is the vault of a release that was {asked.description}"
+        hint = "release the notes without --reuse, under a new key"
+        raise InputError(what, where=vault.name, hint=hint)
     if status != "finished":
         what = "is the vault of an unfinished release"
         hint = "run its command again to finish it"
         raise InputError(what, where=vault.name, hint=hint)
+
+
+def withdrawal_of(state: Mapping[str, Any]) -> Withdrawal | None:
+    """Return the withdrawal that the state of a vault records, complete or not, or None."""
+    stored = state.get("withdrawn")
+    if not isinstance(stored, dict):
+        return None
+    return Withdrawal(str(stored.get("date", "")), str(stored.get("reason", "")))
 
 
 def settings_of(manifest: Mapping[str, Any], vault: Path) -> ReleaseSettings:

@@ -31,7 +31,7 @@ from clinveil.core import Finding, InputError, Settings, UsageError, fingerprint
 from clinveil.corpus import Accounting, Corpus, PatientSubset
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.earlier.ledger import NoteHashes
+from clinveil.releases.earlier.note_hashes import NoteHashes
 from clinveil.releases.gates import accounting_gates, model_gates, output_gates
 from clinveil.releases.measured import AttackSample
 from clinveil.releases.prepared_input import CHARACTERS_PER_WORD, Preflight

@@ -12,7 +12,7 @@ FEWEST = 5
 
 
 class Obfuscated(ChannelProducer):
-    """Running text in source order with sentence ends; the default kind."""
+    """Running text in source order with sentence ends."""
 
     def floor(self, patients: int) -> int:
         """Return how many patients must use a word before it may be released, given the number of

@@ -170,8 +170,10 @@ class Classification(Evaluation):
     """
 
     inputs: ClassVar[Mapping[str, EvaluationInput]] = {
-        "original": EvaluationInput("Original notes with the label.", required=True),
-        "released": EvaluationInput("Protected notes (default: score the original notes)."),
+        "original": EvaluationInput("Original notes with the label.", "--original", required=True),
+        "released": EvaluationInput(
+            "Protected notes (default: score the original notes).", "--released"
+        ),
         "crosswalk": VAULT,
     }
     shown = "label model seed"
@@ -179,7 +181,9 @@ class Classification(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
-    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=CLASSIFIERS)
+    model: tuple[str, ...] = setting(
+        ("lr",), "Classifiers; repeatable.", flag="classifier", members=CLASSIFIERS
+    )
     control: bool = setting(True, "Also train on shuffled labels.")
 
     def __call__(

@@ -142,8 +142,10 @@ class Transfer(Evaluation):
     """
 
     inputs: ClassVar[Mapping[str, EvaluationInput]] = {
-        "original": EvaluationInput("Real notes to test on: a file or a folder.", required=True),
-        "released": EvaluationInput("Released notes to train on.", required=True),
+        "original": EvaluationInput(
+            "Real notes to test on: a file or a folder.", "--original", required=True
+        ),
+        "released": EvaluationInput("Released notes to train on.", "--released", required=True),
         "pairs": EvaluationInput("Word pairs with human scores; repeatable.", "--pairs", many=True),
         "crosswalk": VAULT,
     }
@@ -151,7 +153,9 @@ class Transfer(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     workers: int = WORKERS
-    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=CLASSIFIERS)
+    model: tuple[str, ...] = setting(
+        ("tfidf-lr",), "Classifiers; repeatable.", flag="classifier", members=CLASSIFIERS
+    )
     unpaired: bool = setting(
         False, "Released notes are of other patients; both files have the label."
     )

@@ -224,7 +224,11 @@ class LeaveOutSettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    mode: Mode = setting("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
+    mode: Mode = setting(
+        "exact",
+        "Exact, as in paper C (compat), or the closed form of a unigram.",
+        flag="variant",
+    )
     units: int = setting(30, "Patients to leave out, one at a time (paper: 30 notes).", ge=2)
     reseeds: int = setting(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
     seeds: int = setting(

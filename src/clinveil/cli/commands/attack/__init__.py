@@ -12,7 +12,7 @@ from pydantic import create_model
 
 from clinveil.api import INPUTS, AttackInput, NoteRoles, context_of, inputs_of
 from clinveil.attacks import Attack, attacks
-from clinveil.cli.command import Command, Run
+from clinveil.cli.command import EITHER, Command, Run
 from clinveil.cli.groups import Commands, Entry, Group, Parsed
 from clinveil.cli.options import MeasureSettings
 from clinveil.cli.progress import say
@@ -59,18 +59,31 @@ def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:
 
 
 def _signature(given: Mapping[str, AttackInput], optional: frozenset[str]) -> Signature:
-    """Return the parameters: the first input is an argument, the others are options."""
+    """Return the parameters: required inputs are arguments and options, the others are options.
+
+    With several vectors, these are the only arguments.
+    """
     parameters = [Parameter("run", Parameter.POSITIONAL_OR_KEYWORD)]
     for field, one in given.items():
         kind: Any = list[Path] if one.several else Path | None if field in optional else Path
         argument = typer.Argument(help=one.help, metavar=one.name.upper())
-        option = argument if len(parameters) == 1 else typer.Option(help=one.help)
         default = None if field in optional else Parameter.empty
-        annotation: Any = Annotated[kind, option]
+        annotation: Any
+        if one.several:
+            annotation = Annotated[kind, argument]
+        elif field in optional or one.options or any(known.several for known in given.values()):
+            option = typer.Option(*(one.options or [_flag(one.name)]), help=one.help)
+            annotation = Annotated[kind, option]
+        else:
+            annotation = Annotated[kind, argument, EITHER]
         parameters.append(
             Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
     return Signature(parameters)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 class AttackCommands(Commands):

@@ -8,15 +8,18 @@ from typing import Annotated
 import typer
 
 from clinveil.attacks import Context, Inference
-from clinveil.cli.command import Run, command
+from clinveil.cli.command import EITHER, Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core import UsageError, group
 from clinveil.corpus import open_corpus
 
-Released = Annotated[Path, typer.Argument(help="Released notes with the attribute in a column.")]
+Released = Annotated[
+    Path, typer.Argument(help="Released notes with the attribute in a column."), EITHER
+]
 Known = Annotated[
     Path | None,
-    typer.Option("--known", help="Original notes of other patients, with the same column."),
+    typer.Argument(help="Original notes of other patients, with the same column."),
+    EITHER,
 ]
 
 

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from clinveil.attacks import AdversarySuite, Inversion
-from clinveil.cli.command import Run, command
+from clinveil.cli.command import EITHER, Run, command
 from clinveil.core import QUIET, SEED, WORKERS, Settings, group
 from clinveil.releases import attacked_release
 
 ALL = 10**12
-Released = Annotated[Path, typer.Argument(help="The release: its folder, or its notes.")]
+Released = Annotated[Path, typer.Argument(help="The release: its folder, or its notes."), EITHER]
 Vault = Annotated[Path, typer.Option("--vault", help="Vault of the release (OUT/vault).")]
-Original = Annotated[Path, typer.Option("--original", help="Original notes.")]
+Original = Annotated[Path, typer.Argument(help="Original notes."), EITHER]
 Prior = Annotated[
     Path | None, typer.Option("--prior", help="Notes of the attacker (default: of other patients).")
 ]

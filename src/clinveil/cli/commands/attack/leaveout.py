@@ -22,7 +22,7 @@ Folder = Annotated[
 ]
 
 
-@command("attack leaveout", LeaveOutSettings, flags="mode seed force", findings=True)
+@command("attack leaveout", LeaveOutSettings, flags="mode seed force", findings=True, resumes=True)
 def leaveout(
     run: Run[LeaveOutSettings],
     notes: Annotated[Path, typer.Argument(help="Training notes: a file or a folder.")],

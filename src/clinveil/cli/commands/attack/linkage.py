@@ -9,16 +9,18 @@ import typer
 
 from clinveil.attacks import Context, Linkage
 from clinveil.channel import load_channel
-from clinveil.cli.command import Run, command
+from clinveil.cli.command import EITHER, Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core import WORKERS, group, setting
 from clinveil.corpus import open_corpus
 from clinveil.releases import source_notes
 from clinveil.vectors import load_vectors
 
-Released = Annotated[Path, typer.Argument(help="Protected notes, of clinveil or another tool.")]
+Released = Annotated[
+    Path, typer.Argument(help="Protected notes, of clinveil or another tool."), EITHER
+]
 Known = Annotated[
-    Path, typer.Option("--known", help="Texts about the same patients, or their source notes.")
+    Path, typer.Argument(help="Texts about the same patients, or their source notes."), EITHER
 ]
 Vault = Annotated[
     Path | None, typer.Option("--vault", help="Vault of the release, for the true patients.")

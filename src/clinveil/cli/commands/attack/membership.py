@@ -9,7 +9,7 @@ import typer
 from numpy.random import default_rng
 
 from clinveil.attacks import MODEL, RELEASED, as_words, infer_membership, model_of_text
-from clinveil.cli.command import Run, command
+from clinveil.cli.command import EITHER, Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core import DEVICE, Finding, UsageError, setting
 from clinveil.corpus import open_corpus
@@ -21,20 +21,26 @@ Training = Annotated[
     typer.Argument(
         help="Notes that the model was trained on; without HELD_OUT, the file that release read."
     ),
+    EITHER,
 ]
 HeldOut = Annotated[
     Path | None,
     typer.Argument(
         help="Notes not used for training (default: the split of the synthetic release)."
     ),
+    EITHER,
 ]
 Model = Annotated[
     Path | None,
-    typer.Option("--from", help="Attack this model (vault/model of a synthetic release)."),
+    typer.Option(
+        "--from", "--model", help="Attack this model (vault/model of a synthetic release)."
+    ),
 ]
-Synthetic = Annotated[
+Released = Annotated[
     Path | None,
-    typer.Option("--synthetic", help="Attack these synthetic notes, without the model."),
+    typer.Argument(help="Attack these synthetic notes, without the model."),
+    EITHER,
+    "--synthetic",
 ]
 Reference = Annotated[
     Path | None,
@@ -55,15 +61,15 @@ def membership(
     run: Run[MembershipSettings],
     training: Training,
     held_out: HeldOut = None,
+    released: Released = None,
     model: Model = None,
-    synthetic: Synthetic = None,
     reference: Reference = None,
 ) -> None:
     """Separate members from others by a model's loss; compare with an attacker without a model."""
     how = run.settings
-    if model is None and synthetic is None:
-        raise UsageError("nothing to attack", hint="pass --from MODEL or --synthetic NOTES")
-    attacked, split = _attacked(model, synthetic, how)
+    if model is None and released is None:
+        raise UsageError("nothing to attack", hint="pass --from MODEL or --released NOTES")
+    attacked, split = _attacked(model, released, how)
     layout = keeps_layout(attacked.get(MODEL))
     if held_out is not None:
         sides = _read(training, how, layout=layout), _read(held_out, how, layout=layout)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clinveil.cli.command import Command, Run
+from clinveil.cli.command import EITHER, Command, Run
 from clinveil.cli.groups import Commands, Entry, Group, Parsed
 from clinveil.cli.progress import say
 from clinveil.utility import EVALUATIONS, Evaluation, EvaluationInput
@@ -44,8 +44,14 @@ def _read(one: EvaluationInput, path: Any) -> Any:
 
 def _parameter(name: str, one: EvaluationInput) -> Parameter:
     shape: Any = list[Path] if one.many else Path
-    given = typer.Option(one.option, help=one.help) if one.option else typer.Argument(help=one.help)
-    kind: Any = Annotated[shape if one.required else shape | None, given]
+    value: Any = shape if one.required else shape | None
+    kind: Any
+    if one.option == f"--{name}" and not one.many:
+        kind = Annotated[value, typer.Argument(help=one.help), EITHER]
+    elif one.option:
+        kind = Annotated[value, typer.Option(one.option, help=one.help)]
+    else:
+        kind = Annotated[value, typer.Argument(help=one.help)]
     return Parameter(
         name,
         Parameter.KEYWORD_ONLY,
