@@ -302,17 +302,17 @@ def test_an_interrupted_comparison_makes_only_what_is_missing(done, notes):
 
 def test_settings_become_releases():
     made = {
-        each.name: each.settings for each in candidates(settings(setting=("wide=channel.n=7-20",)))
+        each.name: each.settings for each in candidates(settings(setting=("wide=kind=obfuscated,channel.n=7-20",)))
     }
     assert list(made) == [*BUILT_IN, "wide"]
     assert str(made["wide"].channel.n) == "7-20" and made["wide"].kind == "obfuscated"
     assert {each.label for each in made.values()} == {made["obfuscated"].label}
     assert {each.seed for each in made.values()} == {1}
-    (strict,) = candidates(settings(setting=("s=config=strict",)))[-1:]
+    (strict,) = candidates(settings(setting=("s=kind=obfuscated,config=strict",)))[-1:]
     assert (strict.name, str(strict.settings.channel.n)) == ("s", "7-20")
     chosen = candidates(
         settings(
-            kind=("deidentified",), setting=("s=kind=deidentified,measure_words=0", "w=channel.n=5")
+            kind=("deidentified",), setting=("s=kind=deidentified,measure_words=0", "w=kind=obfuscated,channel.n=5")
         )
     )
     assert [each.name for each in chosen] == ["deidentified", "s"]
