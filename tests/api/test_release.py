@@ -105,7 +105,9 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(InputError, match="50"):
         clinveil.release(frame.head(20), tmp_path / "out", kind="obfuscated")
     with pytest.raises(UsageError, match="one of lr"):
-        clinveil.release(frame, tmp_path / "out", kind="obfuscated", settings={"model": ("lr", "nothing")})
+        clinveil.release(
+            frame, tmp_path / "out", kind="obfuscated", settings={"model": ("lr", "nothing")}
+        )
     assert not list(tmp_path.iterdir())
 
 

@@ -16,6 +16,7 @@ from clinveil.attacks.channel.adversary_suite import scored
 from clinveil.attacks.channel.in_context import guesses
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.attacks.text.linkage.in_context import ContextGains
+from clinveil.attacks.text.linkage.shape import _of_fragments
 from clinveil.attacks.text.linkage.sides import paired
 from clinveil.channel import Channel, WordObfuscator
 from clinveil.core import Key
@@ -201,3 +202,20 @@ def test_inversion_in_context_recovers_no_fewer_words_than_without(channel, tmp_
     alone = inverted(replace(context, released=None), tmp_path)
     assert with_words.high > alone.value
     assert with_words.value > alone.value - 0.02
+
+
+def test_shares_of_fragments_are_those_of_a_comparison_place_by_place():
+    rng = np.random.default_rng(5)
+    sizes = (0, 4, 10, 40, 130)
+    released = [rng.random(size) < 0.2 for size in sizes]
+    known = [rng.random(size) < 0.2 for size in (0, 1, 3, 10, 10, 63, 64, 70)]
+    scores = _of_fragments(released, known)
+    for row, ends in enumerate(released):
+        padded = np.append(ends, np.zeros(80, dtype=np.bool_))
+        for column, pattern in enumerate(known):
+            places = max(1, ends.size - pattern.size + 1)
+            fits = [
+                all(padded[start + k] == pattern[k] for k in range(1, pattern.size))
+                for start in range(places)
+            ]
+            assert scores[row, column] == np.mean(fits)

@@ -14,6 +14,7 @@ from lm_cases import LSTM, PRETRAINED, VOCABULARY, encoded_of, model_of
 
 from clinveil.core import Key
 from clinveil.lm import END, SamplingConfig, WordVocabulary, generate, train_unigram
+from clinveil.lm.models.ngram import add_shares
 from clinveil.lm.models.unigram import Unigram
 from clinveil.lm.sampling import drawn
 
@@ -148,3 +149,20 @@ def test_drawings_that_make_no_sense_are_refused(how):
 def test_a_note_shows_none_of_itself():
     note = first(unigram_of([10, 20, 0, 30, 40]), 1)[0]
     assert "ids" not in repr(note)
+
+
+def test_the_compiled_loop_adds_what_the_contexts_of_each_lane_explain():
+    rng = np.random.default_rng(3)
+    starts = np.array([0, 3, 4, 9], dtype=np.int64)
+    tokens = np.array([1, 4, 6, 2, 0, 1, 2, 5, 6], dtype=np.int64)
+    shares = rng.random(9)
+    chances = rng.random((5, 7))
+    lanes = np.array([0, 2, 4], dtype=np.int64)
+    rows = np.array([2, 0, 2], dtype=np.int64)
+    factors = rng.random(3)
+    expected = chances.copy()
+    for lane, row, factor in zip(lanes, rows, factors, strict=True):
+        place = slice(starts[row], starts[row + 1])
+        expected[lane, tokens[place]] += factor * shares[place]
+    add_shares(lanes, rows, factors, starts, tokens, shares, chances)
+    assert np.array_equal(chances, expected)

@@ -66,7 +66,8 @@ def made(out):
     return {
         str(file.relative_to(out)): file.read_bytes()
         for place in places
-        for file in sorted(place.iterdir())
+        for file in sorted(place.rglob("*"))
+        if file.is_file()
     }
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinveil.comparison.settings import Candidate, CompareSettings, candidates
-from clinveil.comparison.table import (
-    FINDINGS,
-    PAGE,
-    TABLE,
-    Comparison,
-    MeasuredRelease,
-    write_outputs,
-)
+from clinveil.comparison.measured import AudienceVerdict, Comparison, MeasuredRelease
+from clinveil.comparison.outputs import FINDINGS, PAGE, TABLE, write_outputs
+from clinveil.comparison.phrases import Place, phrase, place_of, released_notes
+from clinveil.comparison.settings import Candidate, CompareSettings, candidates, demo_candidates
 from clinveil.core import (
     FolderKind,
     InputError,
@@ -33,29 +29,49 @@ from clinveil.core import (
     read_json,
     refuse_nested,
     remove,
+    rough,
     run_folder,
     run_hash,
     words,
 )
 from clinveil.corpus import Corpus, open_corpus, open_text, rows
 from clinveil.phi import patients_of
-from clinveil.releases import PRODUCERS, Outcome, dry_run, release
+from clinveil.releases import PRODUCERS, Outcome, SharedWork, dry_run, release
+from clinveil.report import AUDIENCES
 from clinveil.utility import read_pairs
 from clinveil.vectors import VectorSettings
 
 MARK = "SECRET.txt"
+DEMO_MARK = "ABOUT.txt"
 RUNS = "runs"
+DEMO_NOTES = "notes"
 SECRET = """SECRET: all of this comparison. It must not leave.
 
 runs/ holds a run for each release that was compared, made with a public seed, so that anyone can
 undo it. Table, page and findings describe how well attacks on these notes work.
 """
+INVENTED = """INVENTED: the demo of clinveil. Nobody in these notes exists.
+
+notes/ holds the notes, and runs/ a run for each kind of release, each under a key of its own. With
+real notes, only the folder release/ of one run may leave.
+"""
 _OUTPUT = {RUNS, TABLE, FINDINGS, PAGE}
 _KIND = FolderKind(
     "comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT
 )
+_DEMO = FolderKind(
+    "demo",
+    notes={DEMO_MARK: INVENTED},
+    known=lambda ours, rest: rest <= {DEMO_NOTES} or (ours and rest <= _OUTPUT | {DEMO_NOTES}),
+)
 FEWEST = 2  # patients with a public text
 SEED_GATE = "no test seed"  # always fails in a comparison
+# Processor seconds of a comparison, November 2026: in any case, per million words for detection,
+# and of each release of a kind.
+FIXED = 30.0
+PER_MILLION = 200.0
+OF_KIND = {"obfuscated": 130.0, "deidentified": 40.0, "synthetic": 150.0}  # per million words
+CHARACTERS = 6.0  # of a word
 
 
 def compare_releases(
@@ -76,26 +92,68 @@ def compare_releases(
     """
     settings.refuse()
     refuse_nested(OUT=out, NOTES=notes)
+    return _compared(notes, out, settings, candidates(settings), _KIND, SharedWork(), say)
+
+
+def compare_invented(
+    out: Path, settings: CompareSettings, say: Say = lambda line: None
+) -> Comparison:
+    """Compare the kinds on the invented notes in `out/notes`, with small settings; each release has
+    a new key.
+
+    Raises:
+        UsageError: `out` is something else.
+    """
+    notes = out / DEMO_NOTES / "notes.parquet"
+    plan = demo_candidates(settings)
+    return _compared(notes, out, settings, plan, _DEMO, SharedWork(secrets.token_bytes(16)), say)
+
+
+def _compared(
+    notes: Location,
+    out: Path,
+    settings: CompareSettings,
+    plan: Sequence[Candidate],
+    kind: FolderKind,
+    shared: SharedWork,
+    say: Say,
+) -> Comparison:
+    """Measure the planned releases and write the comparison into a folder of some kind."""
     source = _source(notes, settings)
-    with owner_only(), run_folder(out, _KIND):
+    with owner_only(), run_folder(out, kind):
         if settings.force:
             remove(out / RUNS)
-        n_notes, patients = _counted(source)
+        counted = _counted(source)
         inputs = (fingerprint(notes), *settings.pairs, settings.known, settings.public)
         measurements = _Measurements(
             notes=notes,
             out=out,
             pairs=settings.pairs,
-            public=public_texts(settings.known, patients),
+            public=public_texts(settings.known, counted.patients),
             inputs=inputs,
+            place=place_of(source),
+            shared=shared,
         )
+        say(_estimate(counted, plan))
         try:
-            releases = measurements.measure_all(candidates(settings), say)
+            releases = measurements.measure_all(plan, say)
         except (InputError, UsageError):
             if not any((out / RUNS).glob("*.json")):  # nothing to resume
                 remove(out / RUNS)
             raise
-        comparison = Comparison(settings, n_notes, len(patients), tuple(releases), out)
+        assert settings.label is not None
+        comparison = Comparison(
+            label=settings.label,
+            models=settings.model,
+            n_notes=counted.notes,
+            n_patients=len(counted.patients),
+            releases=tuple(releases),
+            folder=out,
+            seed=plan[0].settings.seed if plan else settings.seed,
+            with_patients=settings.patients is not None,
+            with_known=settings.known is not None,
+            with_pairs=bool(settings.pairs),
+        )
         write_outputs(comparison)
     return comparison
 
@@ -111,14 +169,39 @@ def _source(notes: Location, settings: CompareSettings) -> Corpus:
     return source
 
 
-def _counted(source: Corpus) -> tuple[int, set[str]]:
-    """Return the number of notes, and the patients."""
-    n_notes = 0
-    patients = set[str]()
+@dataclass
+class _Counted:
+    """Number of notes, of their words (about), and the patients."""
+
+    notes: int = 0
+    characters: int = 0
+    patients: set[str] = field(default_factory=set, repr=False)
+
+    @property
+    def words(self) -> float:
+        return self.characters / CHARACTERS
+
+
+def _counted(source: Corpus) -> _Counted:
+    """Read the notes once to count them."""
+    counted = _Counted()
     for batch in source.batches():
-        n_notes += batch.num_rows
-        patients |= patients_of(batch)
-    return n_notes, patients
+        counted.notes += batch.num_rows
+        counted.patients |= patients_of(batch)
+    counted.characters = sum(len(note.text) for note in rows(source))
+    return counted
+
+
+def _estimate(counted: _Counted, plan: Sequence[Candidate]) -> str:
+    """Return what the comparison is going to do, and about how long it takes."""
+    millions = counted.words / 1e6
+    kinds = [candidate.settings.kind for candidate in plan]
+    seconds = FIXED + millions * (PER_MILLION + sum(OF_KIND[kind] for kind in kinds))
+    names = ", ".join(candidate.name for candidate in plan)
+    return (
+        f"{len(plan)} releases of {counted.notes:,} notes ({names}): in all roughly"
+        f" {rough(seconds)} on two idle cores"
+    )
 
 
 def public_texts(known: Path | None, patients: set[str]) -> Corpus | None:
@@ -146,6 +229,7 @@ class _Measurements:
     Attributes:
         pairs: files of word pairs. public: public texts about the patients.
         inputs: hash of the notes, and files that the measures read.
+        place: words that are shown of each release. shared: what the releases compute once.
     """
 
     notes: Location
@@ -153,6 +237,8 @@ class _Measurements:
     pairs: tuple[Path, ...]
     public: Corpus | None
     inputs: tuple[Path | str | None, ...]
+    place: Place | None
+    shared: SharedWork
 
     def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[MeasuredRelease]:
         """Measure each release that has not been measured; releases that train word vectors alike
@@ -229,6 +315,7 @@ class _Measurements:
                 vectors=vectors,
                 pairs=self.pairs,
                 public=self.public,
+                shared=self.shared,
                 say=say,
             )
         except InputError as error:
@@ -236,7 +323,7 @@ class _Measurements:
                 raise
             # For example a label of few patients.
             return MeasuredRelease(candidate.name, "synthetic", why=str(error))
-        measured = _measured_release(candidate, outcome, time.perf_counter() - began)
+        measured = _measured_release(candidate, outcome, self.place, time.perf_counter() - began)
         record = {"question": self._question(candidate), "measured": measured.as_dict()}
         private_text(runs / f"{candidate.name}.json", json.dumps(record, allow_nan=False))
         remove(runs / f".{candidate.name}.replaced")
@@ -255,21 +342,29 @@ def _training(candidate: Candidate) -> str:
     return json.dumps(trained, sort_keys=True)
 
 
-def _measured_release(candidate: Candidate, outcome: Outcome, seconds: float) -> MeasuredRelease:
-    kind = candidate.settings.kind
-    gates = [gate for gate in outcome.gates if gate.name != SEED_GATE]
-    counts = Counter(str(gate.outcome) for gate in gates)
-    failed = tuple(gate.name for gate in gates if not gate.passed)
-    manifest = read_json(outcome.folder.vault / "manifest.json")["notes"]
-    roles = NotesSettings(text=manifest["text"], id=manifest["id"], preset="none")
-    corpus = open_corpus(outcome.folder.refused / manifest["file"], roles)
-    distinct = len({word for note in rows(corpus) for word in words(note.text)})
+def _measured_release(
+    candidate: Candidate, outcome: Outcome, place: Place | None, seconds: float
+) -> MeasuredRelease:
+    notes = released_notes(outcome)
+    distinct = (
+        len({word for note in rows(notes) for word in words(note.text)}) if notes is not None else 0
+    )
     return MeasuredRelease(
         name=candidate.name,
-        kind=kind,
+        kind=candidate.settings.kind,
         findings=outcome.findings,
         seconds=seconds,
         distinct=distinct,
-        gates=counts,
-        failed=failed,
+        verdicts=_verdicts(outcome),
+        phrase=phrase(outcome, place),
     )
+
+
+def _verdicts(outcome: Outcome) -> dict[str, AudienceVerdict]:
+    """Return the verdict for each audience, without the gate on a public seed."""
+    found = {}
+    for verdict in outcome.verdicts:
+        gates = tuple(gate for gate in verdict.gates if gate.name != SEED_GATE)
+        judged = replace(verdict, gates=gates)
+        found[verdict.audience] = AudienceVerdict(judged.may_leave, judged.sentence)
+    return {name: found[name] for name in AUDIENCES if name in found}

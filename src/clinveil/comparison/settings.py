@@ -25,9 +25,14 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "obfuscated": ("kind=obfuscated",),
     "deidentified": ("kind=deidentified",),
     "synthetic": ("kind=synthetic",),
-    "paper": ("config=paper",),
 }
-"""The releases compared by default: each kind at its defaults, and paper A's settings."""
+"""The releases compared by default: each kind at its defaults."""
+DEMO: dict[str, tuple[str, ...]] = {
+    "deidentified": ("kind=deidentified",),
+    "obfuscated": ("kind=obfuscated", "vectors.epochs=5"),
+    "synthetic": ("kind=synthetic", "channel.min_patients=12"),
+}
+"""The releases of `clinveil demo`: few passes over few notes, which resemble each other."""
 PRIVATE = {
     f"epsilon-{epsilon}": ("kind=synthetic", f"synthetic.epsilon={epsilon}")
     for epsilon in (8, 3, 1)
@@ -123,6 +128,13 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
             raise UsageError(f"--setting {name}: the name is in use", hint="choose another name")
         names.add(name)
         yield name, tuple(keys.split(","))
+
+
+def demo_candidates(how: CompareSettings) -> list[Candidate]:
+    """Return the releases of the demo: each kind with small settings, under a key of its own."""
+    return [
+        Candidate(name, _settings(name, sets, how).but(seed=None)) for name, sets in DEMO.items()
+    ]
 
 
 def _settings(name: str, sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:

@@ -1,113 +1,69 @@
-"""Results of a comparison, and their table: a row for each release, a column for each measure."""
+"""The table of a comparison: one row for each release, for the page, Markdown and the terminal."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
 
-from jinja2 import ChoiceLoader, PackageLoader
-from markupsafe import Markup
+from clinveil.comparison.lines import ComparisonCell, Group, Line, lines_of, utility_of
+from clinveil.comparison.measured import Comparison, MeasuredRelease
+from clinveil.report import NONE
 
-from clinveil.attacks import AdversaryRow, Holding, Target, above_chance, adversary_table, target_of
-from clinveil.comparison.settings import CompareSettings
-from clinveil.core import Cell, Finding, private_text, write_findings
-from clinveil.report import NONE, bare, environment
-
-TABLE = "table.md"
-FINDINGS = "findings.json"
-PAGE = "compare.html"
+TO: dict[str, str] = {"agreement": "under an agreement", "public": "to the public"}
+"""The audiences of a verdict, with their text."""
+IN_HEADS = (" to recipients under an agreement", " to the public")
+"""Words of a verdict that a heading of the terminal says."""
+NO_NOTES = "it is refused, so its notes were not kept"
+GROUPS: dict[Group, str] = {
+    "use": "Use for recipients",
+    "risk": "Risk from recipients",
+    "more": "Risk from others who hold more",
+}
+HEADS = ("Release", "May it leave?", *GROUPS.values())
+LABELS = 12  # characters of the first column in the terminal
+COLUMN = 26
+ACROSS = 3  # releases next to each other in the terminal
+WIDTH = LABELS + ACROSS * (COLUMN + 2)
 
 
 @dataclass(frozen=True)
-class MeasuredRelease:
-    """What was measured of one release.
+class Entry:
+    """One line of a cell.
 
     Attributes:
-        name, kind: of the release. findings: all of its findings. seconds: wall time.
-        distinct: different words in the released notes.
-        gates: how many gates had each outcome. failed: names of failed gates, without the test
-            seed's.
-        why: the reason where the release could not be made; then there are no findings.
+        label: what it is, "" for none. text: number or sentence; a dash where there is none.
+        note: letter of the reason why there is no number.
+    """
+
+    label: str
+    text: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        label = f"{self.label}: " if self.label else ""
+        note = f" ({self.note})" if self.note else ""
+        return f"{label}{self.text}{note}"
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One release.
+
+    Attributes:
+        name: with its kind, if that is another word. facts: of the release, under its name.
+        phrase: some released words. verdicts: one for each audience, with whether it may leave.
+        cells: entries by group, in the order of `GROUPS`.
+        short: entries for the terminal, by heading.
     """
 
     name: str
-    kind: str
-    findings: tuple[Finding, ...] = field(default=(), repr=False)
-    seconds: float = 0.0
-    distinct: int = 0
-    gates: Mapping[str, int] = field(default_factory=dict)
-    failed: tuple[str, ...] = ()
-    why: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**vars(self), "findings": [finding.as_dict() for finding in self.findings]}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredRelease:
-        """The result of `as_dict`. Raises TypeError, ValueError or KeyError for anything else."""
-        return cls(
-            name=data["name"],
-            kind=data["kind"],
-            findings=tuple(Finding.from_dict(item) for item in data["findings"]),
-            seconds=data["seconds"],
-            distinct=data["distinct"],
-            gates=data["gates"],
-            failed=tuple(data["failed"]),
-            why=data["why"],
-        )
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The result of `clinveil compare`.
-
-    Attributes:
-        settings: what was compared how. n_notes, n_patients: of the notes. releases: one for each
-            row of the table.
-        folder: where table, page and findings are; all of it is secret.
-    """
-
-    settings: CompareSettings
-    n_notes: int
-    n_patients: int
-    releases: tuple[MeasuredRelease, ...]
-    folder: Path
-
-
-SAME = "="
-TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
-NAMES: tuple[Target, ...] = ("names", "planted names")
-OWN: tuple[Target, ...] = ("own identifiers",)
-COPIES: tuple[Target, ...] = ("copies",)
-PUBLIC: tuple[Target, ...] = ("note by public knowledge",)
-CHOOSE = (
-    "How to choose: set the risk that the recipient's agreement allows, leave out the rows above"
-    " it and the rows with failed gates, and take the row with the highest utility for what the"
-    f" recipient will do. Risks: success, and in brackets chance, the success of guessing; {SAME}"
-    " where the attacks of this attacker do no better than those of a weaker attacker."
-)
-
-
-class ComparisonCell(NamedTuple):
-    """A cell, and the reason where it has no number."""
-
-    text: str
-    why: str = ""
-
-
-class ComparisonColumn(NamedTuple):
-    """A column: its heading, its meaning in a sentence, and how its cells are made."""
-
-    head: str
-    meaning: str
-    cell: Callable[[MeasuredRelease], ComparisonCell]
+    facts: str
+    phrase: str
+    verdicts: tuple[tuple[bool, Entry], ...]
+    cells: tuple[tuple[Entry, ...], ...]
+    short: tuple[tuple[str, tuple[Entry, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -115,342 +71,192 @@ class ComparisonTable:
     """The table, ready to print.
 
     Attributes:
-        lead: what was compared, with floor and ceiling of the classifiers. heads: of all columns.
-        rows: cells of each release, the first of them its name. meanings: head and sentence of each
-            column.
-        reasons: why cells have no number.
+        lead: what was compared, with floor and ceiling of the classifiers. advice: how to choose.
+        meanings: label and sentence of each line. reasons: letter and text. short_reasons: of the
+            table for the terminal.
     """
 
     lead: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    advice: str
+    rows: tuple[TableRow, ...]
     meanings: tuple[tuple[str, str], ...]
-    reasons: tuple[str, ...]
+    reasons: tuple[tuple[str, str], ...]
+    short_reasons: tuple[tuple[str, str], ...]
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
-        lines = ["| " + " | ".join(cells) + " |" for cells in (self.heads, *self.rows)]
-        lines.insert(1, "| --- |" + " ---: |" * (len(self.heads) - 1))
-        notes = [f"- **{head}**: {meaning}" for head, meaning in self.meanings]
-        notes += [f"- {NONE} {reason}" for reason in self.reasons]
-        return "\n".join([self.lead, "", *lines, "", CHOOSE, "", *notes]) + "\n"
+        lines = [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
+        for row in self.rows:
+            verdicts = [str(entry) for _, entry in row.verdicts]
+            cells = [[row.name, row.facts], verdicts, *([str(e) for e in c] for c in row.cells)]
+            lines.append("| " + " | ".join("<br>".join(filter(None, c)) for c in cells) + " |")
+        notes = [f"- **{label}**: {meaning}." for label, meaning in self.meanings]
+        notes += [f"- ({letter}) {reason}." for letter, reason in self.reasons]
+        return "\n".join([self.lead, "", *lines, "", self.advice, "", *notes]) + "\n"
+
+    def terminal(self) -> str:
+        """Return a short table for the terminal, with a column for each release."""
+        parts = [
+            _side_by_side(self.rows[start : start + ACROSS])
+            for start in range(0, len(self.rows), ACROSS)
+        ]
+        notes = [f"({letter}) {reason}." for letter, reason in self.short_reasons]
+        wrapped = ["\n".join(textwrap.wrap(text, WIDTH)) for text in (*notes, self.advice)]
+        return "\n\n".join([*parts, *wrapped])
 
 
 def table_of(comparison: Comparison) -> ComparisonTable:
     """Return the table of a comparison."""
-    columns = list(_columns(comparison))
-    rows = []
-    reasons = dict[str, dict[str, None]]()
-    for measured in comparison.releases:
-        cells = [
-            ComparisonCell(NONE, measured.why) if measured.why else column.cell(measured)
-            for column in columns
-        ]
-        kind = "" if measured.name == measured.kind else f" ({measured.kind})"
-        rows.append((measured.name + kind, *(cell.text for cell in cells)))
-        for column, cell in zip(columns, cells, strict=True):
-            if cell.why:
-                where = (
-                    measured.name
-                    if measured.why
-                    else f"{measured.name}, {column.head.removesuffix(', %').lower()}"
-                )
-                reasons.setdefault(cell.why.rstrip("."), {})[where] = None
+    lines = list(lines_of(comparison))
+    reasons = Reasons()
+    short = Reasons()
+    rows = tuple(_row(measured, lines, reasons, short) for measured in comparison.releases)
     return ComparisonTable(
-        _lead(comparison),
-        ("Release", *(column.head for column in columns)),
-        tuple(rows),
-        tuple((column.head, column.meaning) for column in columns),
-        tuple(f"({'; '.join(places)}): {why}." for why, places in reasons.items()),
+        lead=_lead(comparison),
+        advice=advice(comparison.releases),
+        rows=rows,
+        meanings=tuple((line.label, line.meaning) for line in lines),
+        reasons=tuple((letter, why) for why, letter in reasons.letters.items()),
+        short_reasons=tuple((letter, why) for why, letter in short.letters.items()),
     )
 
 
-def utility_of(release: MeasuredRelease, measure: str, model: str = "") -> Finding | None:
-    """Return the finding of a utility task, of one classifier where it has several."""
-    found = (f for f in release.findings if f.measure == measure)
-    return next((f for f in found if not model or model in f.labels or f.scores is None), None)
+class Reasons:
+    """The reasons why cells have no number, each with a letter."""
+
+    def __init__(self) -> None:
+        self.letters: dict[str, str] = {}
+
+    def letter(self, why: str) -> str:
+        """Return the letter of a reason: a, b, ..., z, aa, ab, ..."""
+        why = why.rstrip(".")
+        if why not in self.letters:
+            number = len(self.letters)
+            first, second = divmod(number, len(ascii_lowercase))
+            prefix = ascii_lowercase[first - 1] if first else ""
+            self.letters[why] = prefix + ascii_lowercase[second]
+        return self.letters[why]
 
 
-def _columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
-    yield ComparisonColumn(
-        "Words",
-        "different words in the released notes.",
-        lambda m: ComparisonCell(f"{m.distinct:,}"),
+def advice(releases: Sequence[MeasuredRelease]) -> str:
+    """Return which releases may leave to whom, and how to choose among them."""
+    sentences = []
+    for audience, text in TO.items():
+        names = [
+            one.name
+            for one in releases
+            if audience in one.verdicts and one.verdicts[audience].may_leave
+        ]
+        sentences.append(f"May leave {text}: {', '.join(names) or 'none of these'}.")
+    return (
+        f"{' '.join(sentences)} Of those for your recipients, choose the one whose use fits their"
+        " work; a person decides, with its report."
     )
-    yield from _utility_columns(comparison)
-    yield from _risk_columns(comparison)
-    yield ComparisonColumn(
-        "Gates",
-        "passed / failed / switched off, without that of the test seed.",
-        lambda m: ComparisonCell(
-            " / ".join(
-                str(m.gates.get(outcome, 0)) for outcome in ("passed", "failed", "switched off")
-            )
+
+
+def _row(
+    measured: MeasuredRelease, lines: Sequence[Line], reasons: Reasons, short: Reasons
+) -> TableRow:
+    kind = "" if measured.name == measured.kind else f" ({measured.kind})"
+    if measured.why:
+        missing = Entry("", NONE, reasons.letter(measured.why))
+        return TableRow(
+            name=measured.name + kind,
+            facts="not made",
+            phrase="",
+            verdicts=((False, missing),),
+            cells=tuple((missing,) for _ in GROUPS),
+            short=(
+                ("", (Entry("", measured.name),)),
+                ("reads like", (Entry("", NONE, short.letter(measured.why)),)),
+            ),
+        )
+    cells = {line: line.cell(measured) for line in lines}
+    return TableRow(
+        name=measured.name + kind,
+        facts=f"{measured.distinct:,} different words" if measured.distinct else "no notes left",
+        phrase=measured.phrase,
+        verdicts=tuple(
+            (verdict.may_leave, Entry("", verdict.sentence))
+            for verdict in measured.verdicts.values()
         ),
+        cells=tuple(
+            tuple(_entries([(line, cells[line]) for line in lines if line.group == group], reasons))
+            for group in GROUPS
+        ),
+        short=tuple(_short(measured, cells, short)),
     )
-    yield ComparisonColumn(
-        "Seconds",
-        "time to make and measure the release on this machine.",
-        lambda m: ComparisonCell(f"{m.seconds:.0f}"),
-    )
 
 
-def _utility_columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
-    models = comparison.settings.model
-    for model in models:
-        which = f" {model}" if len(models) > 1 else ""
-        meaning = (
-            f"macro-F1 of a classifier ({model}) trained on the release and tested on real notes,"
-            " in % of one "
-        )
-        meaning += "trained on real notes (95 % interval)."
-        yield ComparisonColumn(
-            f"Classifier{which}, %",
-            meaning,
-            partial(_of_real, measure="utility.transfer", model=model),
-        )
-        meaning = f"the same, tested on released notes ({model})."
-        yield ComparisonColumn(
-            f"Within{which}, %", meaning, partial(_of_real, measure="utility.within", model=model)
-        )
-    gap = (
-        "0 is the floor without word order, 100 is as good as real notes, negative is worse than"
-        " the floor "
-    )
-    gap += "(95 % interval)."
-    for head, task, meaning in (
-        ("Order, %", "sequence", f"a task that needs word order, tested on real sentences; {gap}"),
-        ("Text, %", "language_model", f"prediction of the next word of real notes; {gap}"),
-    ):
-        yield ComparisonColumn(head, meaning, partial(_of_gap, measure=f"utility.{task}"))
-    if comparison.settings.pairs:
-        meaning = (
-            "word vectors trained on the release, by their correlation with human scores, in % of"
-            " vectors of "
-        )
-        meaning += "the real notes."
-        yield ComparisonColumn("Vectors, %", meaning, partial(_of_gap, measure="utility.vectors"))
+def _entries(
+    pairs: Sequence[tuple[Line, ComparisonCell]], reasons: Reasons, *, short: bool = False
+) -> Iterator[Entry]:
+    """Yield the lines of a cell; those that are empty for one reason are one line.
 
-
-def _risk_columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
-    yield _risk_column(
-        "Notes found, %",
-        "notes found from ten words in a row, by the recipient / a recipient who also trained word"
-        " vectors on similar text.",
-        [("recipient", TEN_WORDS), ("shadow", TEN_WORDS)],
-    )
-    if comparison.settings.known:
-        meaning = "patients found from the public texts, by the same two."
-        yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
-    yield _risk_column(
-        "Names, %",
-        "names of patients or, where this shows more, names planted for the test, recovered by the"
-        " same two / a recipient with 20 notes in both forms.",
-        [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
-    )
-    meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
-    yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
-    meaning = (
-        "notes found / names recovered by an attacker with the vault's word vectors: an upper"
-        " bound."
-    )
-    yield _risk_column(
-        "Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)]
-    )
-    meaning = "patients' own identifiers left in their notes (requires --patients)."
-    yield _risk_column("Own, %", meaning, [("recipient", OWN)])
-    if any(measured.kind == "synthetic" for measured in comparison.releases):
-        meaning = (
-            "patients of whom a passage of their own appears in the synthetic notes; in brackets "
-            "held-out patients, whom the model never read, as a control."
-        )
-        yield ComparisonColumn("Copied, %", meaning, _copied)
-        meaning = (
-            "how well a recipient tells training patients from others (area under the curve), from"
-            " the synthetic "
-        )
-        yield ComparisonColumn(
-            "Membership",
-            meaning + "notes alone; in brackets chance and the 95 % interval.",
-            _membership,
-        )
-
-
-def _of_real(release: MeasuredRelease, measure: str, model: str) -> ComparisonCell:
-    finding = utility_of(release, measure, model)
-    if finding is None:
-        return ComparisonCell(NONE, "the released notes have no label")
-    if finding.value is None:
-        return ComparisonCell(NONE, finding.why)
-    scores = finding.scores
-    assert scores is not None
-    ends = (scores.of_ceiling_low, scores.of_ceiling_high)
-    return ComparisonCell(_interval(scores.of_ceiling, *ends))
-
-
-def _of_gap(release: MeasuredRelease, measure: str) -> ComparisonCell:
-    finding = utility_of(release, measure)
-    if finding is None or finding.value is None:
-        return ComparisonCell(NONE, "" if finding is None else finding.why)
-    return ComparisonCell(_interval(finding.value, finding.low, finding.high))
-
-
-def _interval(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None:
-        return NONE
-    if low is None or high is None:
-        return f"{100 * value:.0f}"
-    return f"{100 * value:.0f} ({100 * low:.0f} to {100 * high:.0f})"
-
-
-def _risk_column(
-    head: str, meaning: str, cells: Sequence[tuple[Holding, Sequence[Target]]]
-) -> ComparisonColumn:
-    """Return a column of the strongest attack of each adversary on some targets."""
-
-    def cell(release: MeasuredRelease) -> ComparisonCell:
-        table = adversary_table(release.findings)
-        target_of = {targets: _strongest_target(table, cells, targets) for _, targets in cells}
-        rows = [table.get(Cell(holding, target_of[targets])) for holding, targets in cells]
-        texts = [_risk(row) for row in rows]
-        missing = [row.finding for row in rows if row is not None and row.finding.value is None]
-        why = missing[0].why if missing else ""
-        return (
-            ComparisonCell(" / ".join(texts)) if {*texts} != {NONE} else ComparisonCell(NONE, why)
-        )
-
-    return ComparisonColumn(head, meaning, cell)
-
-
-def _strongest_target(
-    table: Mapping[Cell, AdversaryRow],
-    cells: Sequence[tuple[Holding, Sequence[Target]]],
-    targets: Sequence[Target],
-) -> Target:
-    """Return the target of a column on which its adversaries are furthest above chance: one for all
-    of them.
+    short: without intervals.
     """
-    tried = [
-        table[Cell(holding, target)]
-        for holding, targets_of in cells
-        for target in targets
-        if targets_of == targets and Cell(holding, target) in table
-    ]
-    top = max(tried, key=lambda row: above_chance(row.finding), default=None)
-    return targets[0] if top is None else cast(Target, top.cell.target)
+    empty: dict[str, list[str]] = {}
+    for line, cell in pairs:
+        if cell.text == NONE:
+            empty.setdefault(cell.why, []).append(line.label)
+        else:
+            yield Entry(line.label, (cell.short if short else "") or cell.text)
+    for why, labels in empty.items():
+        yield Entry(", ".join(labels), NONE, reasons.letter(why))
 
 
-def _risk(row: AdversaryRow | None) -> str:
-    """Return success and chance, or a mark for the figure of a weaker adversary."""
-    finding = None if row is None else row.finding
-    if row is None or finding is None or finding.value is None:
-        return NONE
-    if row.by != row.cell.holding:
-        return SAME
-    planted = "planted " if row.cell.target == "planted names" else ""
-    chance = "" if finding.chance is None else f" ({bare(finding.chance, 'share')})"
-    return f"{planted}{bare(finding.value, 'share')}{chance}"
+def _short(
+    measured: MeasuredRelease, cells: dict[Line, ComparisonCell], reasons: Reasons
+) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+    """Yield heading and entries of the lines in the terminal."""
+    yield "", (Entry("", measured.name),)
+    phrase = Entry("", f"“{measured.phrase}”")
+    if not measured.phrase:
+        phrase = Entry("", NONE, reasons.letter(NO_NOTES))
+    yield "reads like", (phrase,)
+    uses = [(line, cell) for line, cell in cells.items() if line.group == "use"]
+    yield "use", tuple(_entries(uses, reasons, short=True))
+    risks = [(line, cell) for line, cell in cells.items() if line.group == "risk"]
+    worst = max(risks, key=lambda risk: risk[1].above)
+    yield "worst risk", tuple(_entries([worst], reasons, short=True))
+    for audience, verdict in measured.verdicts.items():
+        sentence = verdict.sentence
+        for words in IN_HEADS:
+            sentence = sentence.replace(words, "")
+        yield audience, (Entry("", sentence),)
 
 
-def _membership(release: MeasuredRelease) -> ComparisonCell:
-    row = adversary_table(release.findings).get(Cell("recipient", "membership"))
-    if row is None or row.finding.value is None:
-        return ComparisonCell(NONE, "" if row is None else row.finding.why)
-    auc = row.finding
-    ends = "" if auc.low is None or auc.high is None else f", {auc.low:.2f} to {auc.high:.2f}"
-    return ComparisonCell(f"{auc.value:.2f} ({auc.chance:.1f}{ends})")
-
-
-def _copied(release: MeasuredRelease) -> ComparisonCell:
-    found = [finding for finding in release.findings if target_of(finding) in COPIES]
-    top = max(
-        found, key=lambda finding: -1.0 if finding.value is None else finding.value, default=None
-    )
-    if top is None or top.value is None:
-        return ComparisonCell(NONE, "" if top is None else top.why)
-    control = "" if top.control is None else f" ({bare(top.control, 'share')})"
-    return ComparisonCell(bare(top.value, "share") + control)
+def _side_by_side(rows: Sequence[TableRow]) -> str:
+    """Return the short entries of some releases in columns."""
+    heads = list(dict.fromkeys(head for row in rows for head, _ in row.short))
+    lines = []
+    for number, head in enumerate(heads):
+        columns = [
+            [text for e in dict(row.short).get(head, ()) for text in textwrap.wrap(str(e), COLUMN)]
+            for row in rows
+        ]
+        for index in range(max(map(len, columns))):
+            texts = [column[index] if index < len(column) else "" for column in columns]
+            first = head if index == 0 else ""
+            lines.append(f"{first:<{LABELS}}" + "".join(f"  {text:<{COLUMN}}" for text in texts))
+        if number == 0:
+            lines.append("-" * (LABELS + len(rows) * (COLUMN + 2)))
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _lead(comparison: Comparison) -> str:
-    how = comparison.settings
     lines = [
-        f"{comparison.n_notes:,} notes of {comparison.n_patients:,} patients, label {how.label}."
+        f"{comparison.n_notes:,} notes of {comparison.n_patients:,} patients, label"
+        f" {comparison.label}."
     ]
-    for model in how.model:
+    for model in comparison.models:
         found = (
             utility_of(measured, "utility.transfer", model) for measured in comparison.releases
         )
         scores = next((f.scores for f in found if f is not None and f.scores is not None), None)
-        if scores is not None:
+        if scores is not None and scores.ceiling is not None and scores.floor is not None:
             lines.append(
-                f"Classifier {model}: macro-F1 {scores.ceiling:.3f} on real notes (the ceiling),"
-                f" {scores.floor:.3f} on words drawn at random per label (the floor)."
+                f"Classifier {model}: macro-F1 {scores.ceiling:.3f} on real notes,"
+                f" {scores.floor:.3f} (the floor) on words drawn at random per label."
             )
     return " ".join(lines)
-
-
-def write_outputs(comparison: Comparison) -> ComparisonTable:
-    """Write `table.md`, `findings.json` and `compare.html`; return the table."""
-    out = comparison.folder
-    table = table_of(comparison)
-    private_text(out / TABLE, table.markdown())
-    write_findings(out / FINDINGS, "compare", _findings(comparison), seed=comparison.settings.seed)
-    private_text(out / PAGE, _page(comparison, table))
-    return table
-
-
-def _findings(comparison: Comparison) -> Iterator[Finding]:
-    """Yield every finding, with the name and the kind of its release, and the other numbers of the
-    table.
-    """
-    for measured in comparison.releases:
-        findings = list(measured.findings)
-        n_gates = sum(measured.gates.values())
-        if measured.why:
-            findings.append(Finding("compare.release", None, 0, None, why=measured.why))
-        else:
-            findings.append(
-                Finding(
-                    "compare.distinct_words",
-                    measured.distinct,
-                    measured.distinct,
-                    None,
-                    unit="words",
-                )
-            )
-            findings.append(
-                Finding("compare.seconds", measured.seconds, 1, "lower", unit="seconds")
-            )
-        for outcome, count in measured.gates.items():
-            gates = Finding(
-                "compare.gates",
-                count,
-                n_gates,
-                None,
-                unit="gates",
-                count=count,
-                labels=(outcome,),
-            )
-            findings.append(gates)
-        for finding in findings:
-            yield replace(finding, labels=(measured.name, measured.kind, *finding.labels))
-
-
-def _page(comparison: Comparison, table: ComparisonTable) -> str:
-    env = environment()
-    assert env.loader is not None
-    pages = env.overlay(loader=ChoiceLoader([PackageLoader("clinveil.comparison"), env.loader]))
-    style = "".join(pages.get_template(name).render() for name in ("style.css", "compare.css"))
-    return pages.get_template("compare.html").render(
-        style=Markup(style),
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        table=table,
-        choose=CHOOSE,
-        failed=[
-            (measured.name, ", ".join(measured.failed))
-            for measured in comparison.releases
-            if measured.failed
-        ],
-        version=version("clinveil"),
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ NOT_ENGLISH = "not in English"
 RTF = "in RTF"
 ENCODED = "with a base64 block"
 MOST_LEFT_OUT = 0.01  # share of the notes
+_MOST_KNOWN = 1 << 17  # texts, 64 bytes each
 _NAMED = 5  # rows in a message
 _RTF = re.compile(r"\A\s*+\{\\rtf|\{\\rtf[01]\\")
 _SHORTEST_LINE = 60  # characters; base64 has lines of 64 or 76
@@ -105,18 +107,39 @@ def screened(
     kept = [True] * batch.num_rows
     seen.notes += batch.num_rows
     for index, text in enumerate(batch.column(TEXT).to_pylist()):
-        if not text:
-            continue
-        row = rows[index]
-        if "{\\rtf" in text and _RTF.search(text):
-            seen.add(RTF, name, row)
-        elif has_encoded_block(text):
-            seen.add(ENCODED, name, row)
-        elif language == "english" and not is_english(visible_text(text)):
-            seen.add(NOT_ENGLISH, name, row)
-            kept[index] = False
+        reason = _known_reason(text, language) if text else ""
+        if reason:
+            seen.add(reason, name, rows[index])
+            kept[index] = reason != NOT_ENGLISH
     left_out = kept.count(False)
     return (batch.filter(pa.array(kept)) if left_out else batch), left_out
+
+
+_reasons: dict[bytes, str] = {}
+
+
+def _known_reason(text: str, language: str) -> str:
+    """Return the reason of a text; that of a text that was read before is looked up by its hash.
+
+    A release reads its notes many times.
+    """
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), key=language.encode()).digest()
+    if digest not in _reasons:
+        if len(_reasons) >= _MOST_KNOWN:
+            _reasons.clear()
+        _reasons[digest] = _reason(text, language)
+    return _reasons[digest]
+
+
+def _reason(text: str, language: str) -> str:
+    """Return why the detectors cannot read a text, or ""."""
+    if "{\\rtf" in text and _RTF.search(text):
+        return RTF
+    if has_encoded_block(text):
+        return ENCODED
+    if language == "english" and not is_english(visible_text(text)):
+        return NOT_ENGLISH
+    return ""
 
 
 def has_encoded_block(text: str) -> bool:

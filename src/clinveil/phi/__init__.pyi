@@ -54,6 +54,7 @@ from .treatment.deidentifier import TreatedBatch as TreatedBatch
 from .treatment.part_passes import DeidentifierRecipe as DeidentifierRecipe
 from .treatment.part_passes import PartTask as PartTask
 from .treatment.part_passes import detect_parts as detect_parts
+from .treatment.passes import SpanMemory as SpanMemory
 from .treatment.passes import check_known_patients as check_known_patients
 from .treatment.passes import deidentify_corpus as deidentify_corpus
 from .treatment.passes import found_spans as found_spans

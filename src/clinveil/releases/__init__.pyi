@@ -28,6 +28,7 @@ from .pipeline import dry_run as dry_run
 from .pipeline import release as release
 from .producers.obfuscated import Obfuscated as Obfuscated
 from .settings import ReleaseSettings as ReleaseSettings
+from .shared_work import SharedWork as SharedWork
 from .synthesis_model import TrainHoldoutSplit as TrainHoldoutSplit
 from .synthesis_model import shared_text as shared_text
 from .synthesis_model import sides_of as sides_of

@@ -19,6 +19,7 @@ from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import RunPaths
 from clinveil.releases.prepared_input import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.shared_work import SharedWork
 from clinveil.scale import Map, each, threads
 from clinveil.vectors import over_words
 
@@ -80,6 +81,7 @@ class ReleaseContext(PreparedInput):
             all that was released under this key before. nth: number of this release under it.
         pairs: files of word pairs with human scores. public: public texts about the same patients.
             Both are for the measures only.
+        shared: results of other releases of the same comparison; None outside of comparisons.
         residues: counts of the residues of identifier treatment, once it has run.
         date_orders: number of notes with numeric dates by the order in which they were read,
             likewise.
@@ -97,6 +99,7 @@ class ReleaseContext(PreparedInput):
     nth: int = 1
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
+    shared: SharedWork | None = None
     residues: ResidueTally = field(default_factory=ResidueTally)
     date_orders: Counter[str] = field(default_factory=Counter)
 

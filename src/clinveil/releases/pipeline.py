@@ -66,6 +66,7 @@ from clinveil.releases.producer import Producer, Product, producer_of
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.shared_work import SharedWork
 from clinveil.report import AUDIENCES, Limits, Verdict
 from clinveil.scale import Map, opened_for, serial
 from clinveil.utility import useful
@@ -101,6 +102,7 @@ def release(
     reused: ReusedRun | None = None,
     pairs: tuple[Path, ...] = (),
     public: Corpus | None = None,
+    shared: SharedWork | None = None,
     say: Say = lambda _: None,
 ) -> Outcome:
     """Make a release, its vault and its report from notes.
@@ -111,6 +113,8 @@ def release(
         pairs: files of word pairs with human scores, for a measure of word vectors.
         public: public texts about the same patients, by source patient id, for a measure of
             linkage.
+        shared: results of other releases of the same comparison. Such releases are not entered in
+            the ledger: none of them is handed over.
 
     Raises:
         InputError: invalid notes or vectors. UsageError: OUT exists. Failed gates raise nothing:
@@ -126,7 +130,9 @@ def release(
             reused.refuse(ledger, ready.totals.hashes, again=settings.again)
         source = fingerprint(notes, hashing(settings, executor))
         refuse_other_notes(settings.identifiers, ready.corpus, source)
-        planned = _Planned(ready, settings, producer, source, vectors, reused, pairs, public, say)
+        planned = _Planned(
+            ready, settings, producer, source, vectors, reused, pairs, public, shared, say
+        )
         with owner_only(), planned.run_folder(out) as run:
             job = planned.context(run, ledger)
             _announce(job, producer)
@@ -159,6 +165,7 @@ class _Planned:
     reused: ReusedRun | None
     pairs: tuple[Path, ...]
     public: Corpus | None
+    shared: SharedWork | None
     say: Say
 
     @contextmanager
@@ -182,8 +189,12 @@ class _Planned:
         ready = self.ready
         settings = self.settings
         key = run.key(settings.seed)
-        held_out = _held_out(ready, settings, self.producer, key, run.vault, self.vectors)
-        self.say(ledger.description)
+        salt = key.subkey("test patients")
+        if self.shared is not None and self.shared.test_salt is not None:
+            salt = self.shared.test_salt
+        held_out = _held_out(ready, settings, self.producer, salt, run.vault, self.vectors)
+        if self.shared is None:
+            self.say(ledger.description)
         released = self.reused.entered(ledger) if self.reused else None
         return ReleaseContext(
             corpus=ready.corpus,
@@ -200,12 +211,15 @@ class _Planned:
             held_out=held_out,
             timer=StageTimer(self.say, plan=[stage for stage, _ in self._stages()]),
             source_sha256=self.source,
-            earlier=_earlier(ledger, ready.totals.hashes, key, settings, self.say),
+            earlier=[]
+            if self.shared is not None
+            else _earlier(ledger, ready.totals.hashes, key, settings, self.say),
             reused=self.reused,
             released=released,
             nth=released.number(run.vault) if released else 1,
             pairs=self.pairs,
             public=self.public,
+            shared=self.shared,
         )
 
 
@@ -277,7 +291,7 @@ def _held_out(
     ready: PreparedInput,
     settings: ReleaseSettings,
     producer: Producer,
-    key: Key,
+    salt: bytes,
     vault: Path,
     vectors: Path | None,
 ) -> HeldOutPatients:
@@ -287,7 +301,6 @@ def _held_out(
     Given vectors may have read any notes, except those of a run with the same test patients.
     """
     before = HeldOutPatients.read(vault)
-    salt = key.subkey("test patients")
     if settings.synthetic.epsilon is not None:
         drawn = draw_independently(ready.totals.split, settings.test_share, salt, before)
     else:
@@ -382,6 +395,8 @@ def _enter(job: ReleaseContext, ledger: Ledger, run: str, notes: NoteHashes) -> 
     Raises GateError if the same notes were released while this run was in progress, except if both
     are private: the later one has counted what the other spent.
     """
+    if job.shared is not None:
+        return
     vault = job.folder.vault
     commitment = job.key.commitment
     known = {one.entry.commitment for one in job.earlier}

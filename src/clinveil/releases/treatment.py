@@ -34,6 +34,7 @@ from clinveil.scale import Store, each, opened_for
 from clinveil.vectors import WordCounts, count_words
 
 TASKS = "tasks"
+QUICK_WORDS = 1_000_000
 
 
 @dataclass
@@ -87,7 +88,10 @@ def _treat_file(
 ) -> NameIndex | None:
     """Write the treated notes of one file and add their counts; return the names of all notes."""
     indexes = list[NameIndex]()
-    with opened_for(job.settings.executor, job.settings.workers) as task_map:
+    memory = job.shared.spans_of(job.settings.identifiers) if job.shared else None
+    # The start of worker processes takes longer than a treatment without detection.
+    is_quick = bool(memory) and job.totals.tokens < QUICK_WORDS
+    with opened_for(job.settings.executor, 1 if is_quick else job.settings.workers) as task_map:
         results = deidentify_corpus(
             job.corpus,
             deidentifier,
@@ -95,6 +99,7 @@ def _treat_file(
             on_index=indexes.append,
             say=job.say,
             apart=job.held_out.patients,
+            memory=memory,
         )
         shown = track(results, "notes", job.say, size=lambda result: result.batch.num_rows)
         _write_treated(shown, path, counts)

@@ -22,5 +22,5 @@ def compare(run: Run[CompareSettings], notes: Notes, out: Out) -> None:
     Run the same command again to resume. All of OUT is secret.
     """
     comparison = compare_releases(notes, out, run.settings, run.say)
-    typer.echo(table_of(comparison).markdown())
+    typer.echo(table_of(comparison).terminal())
     say(f"SECRET: all of {out.name}; open {out.name}/compare.html")

@@ -1,4 +1,4 @@
-"""`clinveil demo`: Generate invented notes, release them, and print three released lines."""
+"""`clinveil demo`: Compare the kinds of release on invented notes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core import FORCE, QUIET, WORKERS, Settings, refuse_existing, setting
+from clinveil.comparison import CompareSettings, Comparison, compare_invented, table_of
+from clinveil.core import FORCE, QUIET, WORKERS, Settings, UsageError, refuse_existing, setting
 from clinveil.corpus import write_demo
-from clinveil.phi import PhiSettings
-from clinveil.releases import ReleaseSettings, release
 
-PATIENTS = 300
+PATIENTS = 200
 PATIENTS_OF_NOTES = 500  # with --notes-only
+FEWEST = 50  # obfuscated releases need as many
 FOLDER = Path("clinveil-demo")
+LABEL = "diagnosis_group"
+COMPLETE = "codes.csv"  # the last file of the notes
 
 
 class DemoSettings(Settings):
     """Settings of `clinveil demo`."""
 
     patients: int | None = setting(
-        None, "Number of invented patients (default: 300; notes only: 500).", ge=1, le=9_000_000
+        None, "Number of invented patients (default: 200; notes only: 500).", ge=1, le=9_000_000
     )
     workers: int = WORKERS
     seed: int = setting(1, "Seed of the notes; the same seed gives the same notes.", ge=0)
@@ -41,38 +43,50 @@ def demo(
         bool, typer.Option("--notes-only", help="Write the notes and release nothing.")
     ] = False,
 ) -> None:
-    """Generate invented notes, release them, and print three released lines and the path of the
-    report.
+    """Release invented notes as each kind, and compare what a reader sees, use and risk.
+
+    The notes depend on the seed; each release has a new random key. An interrupted demo continues.
     """
-    how = run.settings
     if notes_only:
         _write_notes(run, out or FOLDER)
         return
+    how = run.settings
     others = (FOLDER.with_name(f"{FOLDER.name}-{number}") for number in count(2))
     unused = next(path for path in chain([FOLDER], others) if not path.exists())
     folder = out or unused
     notes = folder / "notes"
-    if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
+    if not (notes / COMPLETE).is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
-        write_demo(notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers)
-    identifiers = PhiSettings(patients=notes / "patients.parquet")
-    label = ("diagnosis_group",)
-    settings = ReleaseSettings(
-        kind="obfuscated",
-        identifiers=identifiers,
-        label=label,
-        keep=("note_type",),
-        workers=how.workers,
-        ledger=folder / "ledger",  # invented notes are not entered in the ledger of the user
+        patients = how.patients or PATIENTS
+        if patients < FEWEST:
+            problem = f"the demo needs at least {FEWEST} patients"
+            raise UsageError(problem, where="--patients", hint="or pass --notes-only")
+        write_demo(notes, patients=patients, seed=how.seed, workers=how.workers, brief=True)
+    settings = CompareSettings(
+        label=LABEL, patients=notes / "patients.parquet", workers=how.workers, quiet=how.quiet
     )
-    outcome = release(notes / "notes.parquet", folder / "out", settings, say=run.say)
-    typer.echo(f"notes    {notes} (invented)")
-    for line in outcome.excerpts:
-        typer.echo(f"released {line}")
-    for line in outcome.summary():
+    comparison = compare_invented(folder, settings, run.say)
+    typer.echo(table_of(comparison).terminal())
+    typer.echo("")
+    for line in _places(comparison):
         typer.echo(line)
-    if outcome.refused:
-        raise typer.Exit(4)
+
+
+def _places(comparison: Comparison) -> list[str]:
+    """Return where things are, and the next command."""
+    folder = comparison.folder
+    lines = [f"notes    {folder / 'notes'} (invented)", f"page     {folder / 'compare.html'}"]
+    for measured in comparison.releases:
+        release = folder / "runs" / measured.name / "release"
+        if measured.why:
+            lines.append(f"not made {measured.name}: {measured.why}")
+        elif release.is_dir():
+            lines.append(f"release  {release}")
+        else:
+            report = release.parent / "vault" / "report.html"
+            lines.append(f"refused  {measured.name}: {report}")
+    lines.append("next     clinveil inspect YOUR_NOTES")
+    return lines
 
 
 def _write_notes(run: Run[DemoSettings], folder: Path) -> None:

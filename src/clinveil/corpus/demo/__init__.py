@@ -32,6 +32,11 @@ COLUMNS = Columns(
     TEXT, NOTE_ID, PATIENT_ID, KEPT, ("code", "diagnosis_group"), (), tuple(NOTES_SCHEMA.names)
 )
 CHUNK_PATIENTS = 400
+OTHER = "other"
+COMMON = frozenset(
+    {"cardiovascular", "digestive", "endocrine", "mental health", "musculoskeletal", "respiratory"}
+)
+"""Diagnosis groups of most patients; in a brief corpus the others are `OTHER`."""
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 MAKER = Maker("generate")
@@ -61,6 +66,7 @@ def demo_chunks(
     workers: int = 1,
     chunk: int = CHUNK_PATIENTS,
     spans: bool = True,
+    brief: bool = False,
 ) -> Iterator[Chunk]:
     """Yield the corpus in chunks of patients, in order; the rows depend only on (patients, seed).
 
@@ -70,22 +76,28 @@ def demo_chunks(
         workers: spawned processes, 1 for none.
         chunk: patients per chunk.
         spans: whether to return the gold spans.
+        brief: only the first note of each patient, and rare diagnosis groups as `other`.
     """
     if patients < 1 or chunk < 1 or seed < 0:
         hint = "use at least one patient and a seed of 0 or more"
         raise InputError("invalid size or seed of the demo corpus", hint=hint)
     starts = range(0, patients, chunk)
     ranges = [(start, min(start + chunk, patients)) for start in starts]
-    return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans), ranges)
+    return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans, brief), ranges)
 
 
-def _chunk(seed: int, spans: bool, bounds: tuple[int, int]) -> Chunk:
+def _chunk(seed: int, spans: bool, brief: bool, bounds: tuple[int, int]) -> Chunk:
     people: list[Patient] = []
     notes: list[DemoNote] = []
     for patient, written in many_notes(seed, *bounds):
         people.append(patient)
-        notes += written
+        notes += [_with_common_group(note) for note in written[:1]] if brief else written
     return Chunk(_batch(notes), people, "".join(_lines(notes)) if spans else "")
+
+
+def _with_common_group(note: DemoNote) -> DemoNote:
+    """Return the note with its diagnosis group, or `OTHER` for a rare one."""
+    return note if note.group in COMMON else note._replace(group=OTHER)
 
 
 def _batch(notes: list[DemoNote]) -> pa.RecordBatch:
@@ -150,13 +162,14 @@ def write_demo(
     *,
     workers: int = 1,
     force: bool = False,
+    brief: bool = False,
     progress: Callable[[int], None] = lambda patients: None,
 ) -> DemoFiles:
     """Write a demo corpus as a folder, atomically and in constant memory.
 
     Args:
         out: the folder; it and its files are readable by their owner only.
-        patients, seed, workers: as for `demo_chunks`.
+        patients, seed, workers, brief: as for `demo_chunks`.
         force: replace a folder that this function wrote before.
         progress: called with the number of patients done.
 
@@ -171,7 +184,7 @@ def write_demo(
             pq.ParquetWriter(part / PATIENTS, PATIENTS_SCHEMA, compression="zstd") as patient_file,
             (part / SPANS).open("w", encoding="utf-8", newline="\n") as span_file,
         ):
-            for chunk in demo_chunks(patients, seed, workers=workers):
+            for chunk in demo_chunks(patients, seed, workers=workers, brief=brief):
                 note_file.write_batch(chunk.notes)
                 patient_file.write_batch(patients_batch(chunk.patients))
                 span_file.write(chunk.spans)

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.core import Doubles, InputError, Ints, atomic
+from clinveil.core import Doubles, InputError, Ints, atomic, kernel
 from clinveil.lm.groups import classes_of
 from clinveil.lm.history import NONE, History, hashed, histories, marks_of
 from clinveil.lm.notes import EncodedNotes
@@ -47,6 +47,29 @@ LABELLED = 2  # tokens of the longest context with a label and without a section
 SHARPNESS = 1.2
 FILE = "ngrams.npz"
 ARRAYS = ("unigram", "classes", "within")
+
+
+@kernel
+def add_shares(
+    lanes: Ints,
+    rows: Ints,
+    factors: Doubles,
+    starts: Ints,
+    tokens: Ints,
+    shares: Doubles,
+    chances: Doubles,
+) -> None:
+    """Add the shares of the tokens after a context to the chances of each of some lanes.
+
+    Args:
+        lanes, rows, factors: (n,) lane, context and multiplier. starts, tokens, shares: of a table.
+        chances: (all lanes, size), changed.
+    """
+    for index in range(lanes.size):
+        lane = lanes[index]
+        context = rows[index]
+        for row in range(starts[context], starts[context + 1]):
+            chances[lane, tokens[row]] += factors[index] * shares[row]
 
 
 @dataclass(frozen=True)
@@ -87,14 +110,12 @@ class _Table:
         """
         at = _find(self.contexts, codes)
         lanes = np.flatnonzero(at != NONE)
+        if not lanes.size:
+            return
         rows = at[lanes]
         rest = self.rest[rows] ** sharpness
         factor = left[lanes] * (1.0 - rest) / np.maximum(1.0 - self.rest[rows], 1e-300)
-        n = self.starts[rows + 1] - self.starts[rows]
-        every = np.arange(n.sum()) + np.repeat(self.starts[rows] - np.cumsum(n) + n, n)
-        chances[np.repeat(lanes, n), self.tokens[every]] += (
-            np.repeat(factor, n) * self.shares[every]
-        )
+        add_shares(lanes, rows, factor, self.starts, self.tokens, self.shares, chances)
         left[lanes] *= rest
 
 

@@ -49,6 +49,7 @@ def deidentify_corpus(
     on_index: Callable[[NameIndex], None] | None = None,
     say: Say = lambda _: None,
     apart: frozenset[str] = frozenset(),
+    memory: SpanMemory | None = None,
 ) -> Iterator[TreatedBatch]:
     """Yield the treated pieces of a corpus, in order; each worker receives only the known patients
     of its notes.
@@ -57,6 +58,8 @@ def deidentify_corpus(
         on_index: called with the name index of all notes after the first pass. say: receives its
             progress.
         apart: patients with notes that must not change the treatment of others.
+        memory: spans that the same detectors returned on the same notes; it receives those of this
+            pass.
 
     Raises:
         InputError: the second pass reads other notes than the first one.
@@ -71,7 +74,8 @@ def deidentify_corpus(
         def tasks() -> Iterator[PassTask | None]:
             """Yield the tasks of both passes: one map starts its worker processes once."""
             sent = 0
-            for task in detection_tasks(corpus, deidentifier.finder, apart=apart):
+            known = memory.get if memory is not None else None
+            for task in detection_tasks(corpus, deidentifier.finder, apart=apart, known=known):
                 yield task
                 sent += 1
             # the map returns one result per task and reads some tasks ahead of the results
@@ -88,6 +92,8 @@ def deidentify_corpus(
         first = takewhile(lambda result: isinstance(result, PassResult), results)
         for result in track(first, "notes searched", say, size=lambda result: result.rows):
             result.spans.write(file)
+            if memory is not None:
+                memory[result.spans.digest] = result.spans
             store.add(result.name_index, result.lower_case)
             received += 1
         yield from (result for result in results if result is not None)
@@ -98,16 +104,20 @@ def detection_tasks(
     finder: Finder,
     stored: IO[bytes] | None = None,
     apart: AbstractSet[str] = frozenset(),
+    known: Callable[[bytes], BatchSpans | None] | None = None,
 ) -> Iterator[PassTask]:
     """Yield the tasks of the first pass.
 
     Args:
         stored: file of the spans of an earlier run, used instead of the detectors.
         apart: patients with notes that must not change the treatment of others.
+        known: returns the spans of a batch by its digest, if another run of this process has them.
     """
     for piece in pieces(corpus):
         patients = patients_of(piece)
         spans = None if stored is None else BatchSpans.read(stored)
+        if known is not None:
+            spans = known(_digest(piece))
         arguments = (piece, finder.for_patients(patients), spans, apart & patients)
         yield PassTask(detect_batch, arguments)
 
@@ -229,6 +239,10 @@ class BatchSpans:
         if len(head) < 8 + _DIGEST:
             raise changed()
         return cls(file.read(int.from_bytes(head[:8], "little")), head[8:])
+
+
+SpanMemory = dict[bytes, BatchSpans]
+"""Detected spans of batches by their digests, without text, for runs that detect alike."""
 
 
 @dataclass(frozen=True)

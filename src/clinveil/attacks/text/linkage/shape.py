@@ -11,8 +11,9 @@ from scipy.sparse import diags
 
 from clinveil.attacks.text.linkage.matchers import counts
 from clinveil.attacks.text.linkage.sides import LinkageSides
-from clinveil.core import Doubles, Mask, WordIds, word_spans
+from clinveil.core import Doubles, Ints, Mask, WordIds, word_spans
 
+LONGEST_CODE = 62  # bits of a 64-bit number
 _END = re.compile(r"[.!?]\s|\n\s*\n")
 
 
@@ -55,15 +56,32 @@ def _length_pairs(ends: Mask) -> list[str]:
 
 
 def _of_fragments(released: Sequence[Mask], known: Sequence[Mask]) -> Doubles:
-    """Return the share of the places of each note with the sentence ends of the fragment."""
+    """Return the share of the places of each note with the sentence ends of the fragment.
+
+    Whether a sentence ends before the first word is not part of ten words. Fragments of one length
+    are compared at once, each as a number with a bit for every word.
+    """
     scores = np.zeros((len(released), len(known)))
-    for row, ends in enumerate(released):
-        padded = np.append(ends, np.zeros(max(map(len, known)), dtype=np.bool_))
-        for column, pattern in enumerate(known):
-            # Whether a sentence ends before the first word is not part of ten words.
-            places = max(1, ends.size - pattern.size + 1)
-            fits = np.ones(places, dtype=np.bool_)
-            for k in range(1, pattern.size):
-                fits &= padded[k : k + places] == pattern[k]
-            scores[row, column] = fits.mean()
+    sizes = np.array([pattern.size for pattern in known])
+    for size in np.unique(sizes).tolist():
+        columns = np.flatnonzero(sizes == size)
+        patterns = np.array([_codes(known[at], size)[0] for at in columns.tolist()])
+        for row, ends in enumerate(released):
+            codes, counts = np.unique(_codes(ends, size), return_counts=True)
+            at = np.minimum(np.searchsorted(codes, patterns), codes.size - 1)
+            share = counts[at] / counts.sum()
+            scores[row, columns] = np.where(codes[at] == patterns, share, 0.0)
     return scores
+
+
+def _codes(ends: Mask, size: int) -> Ints:
+    """Return the sentence ends within each run of `size` words as a number; a shorter note is one
+    run.
+    """
+    places = max(1, ends.size - size + 1)
+    exact = np.int64 if size <= LONGEST_CODE else object
+    padded = np.append(ends, np.zeros(size, dtype=np.bool_)).astype(exact)
+    codes = np.zeros(places, dtype=exact)
+    for k in range(1, size):
+        codes = 2 * codes + padded[k : k + places]
+    return codes
