@@ -142,7 +142,11 @@ def _settings(name: str, sets: Sequence[str], how: CompareSettings) -> ReleaseSe
     configs = [text.removeprefix(_CONFIG) for text in sets if text.startswith(_CONFIG)]
     keys = [text for text in sets if not text.startswith(_CONFIG)]
     config = Path(configs[-1]) if configs else None
-    settings = load_settings(ReleaseSettings, {}, config, keys, option=option)
+    try:
+        settings = load_settings(ReleaseSettings, {}, config, keys, option=option)
+    except UsageError as error:
+        where = error.where or option
+        raise UsageError(error.problem, where=where, hint=error.hint) from None
     if not settings.kind:
         raise UsageError(f"{option}: no kind of release", hint="add kind=obfuscated, or another")
     return settings.but(
