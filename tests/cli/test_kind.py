@@ -13,7 +13,7 @@ from clinveil.core import UsageError, load_settings
 from clinveil.releases import DESCRIPTIONS, PRODUCERS, ReleaseSettings
 
 TEXT = "The patient was well and went home after the visit with no pain in the chest. "
-LINES = ["There is no default kind of release:", *(f"  {name}" for name in DESCRIPTIONS)]
+LINES = ["A release has no default kind:", *(f"  {name}" for name in DESCRIPTIONS)]
 
 
 @pytest.fixture

@@ -298,7 +298,7 @@ def test_what_is_known_before_the_work_is_refused_before_it(tmp_path, capsys):
     rows = "".join(f"{i},p{i},seen for cough,{i}\n" for i in range(60))
     (tmp_path / "notes.csv").write_text(f"note_id,patient_id,text,case\n{rows}")
     (tmp_path / "others.csv").write_text("patient_id,name\nq1,Jo Li\n")
-    plan = ["release", str(tmp_path / "notes.csv")]
+    plan = ["release", str(tmp_path / "notes.csv"), "--as", "obfuscated"]
     assert main([*plan, "--label", "case"]) == 3
     assert (
         "case: 100.0% of the notes have unique kept values (allowed: 1.0%)"

@@ -194,7 +194,7 @@ ESTIMATED: tuple[tuple[str, str, str], ...] = (
     ("ten_words", "notes found from ten words", "note by ten words"),
     ("other_notes", "notes linked by other notes", "note by the patient's other notes"),
     ("public_texts", "notes linked by public texts", "note by public knowledge"),
-    ("membership", "training patients told from others", "membership"),
+    ("membership", "training patients recognized", "membership"),
 )
 """Risk, name of its gate, and target of its attacks."""
 JUDGED = tuple(target for _, _, target in ESTIMATED)
@@ -303,7 +303,7 @@ def gates(
         )  # fmt: skip
     task = next((f for f in found if f.measure == "utility.transfer" and f.value is not None), None)
     if task is not None:
-        meaning = "Tasks: 2; surely better than random words: 2."
+        meaning = "Best of 2; better than random words: classifier, sentence labels."
         made.append(
             Gate(
                 "of use for training", "Is it better than random words?", "use", within=True,

@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path, text, words):
 
 
 def test_a_missing_file_and_one_that_is_not_text_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="does not exist"):
         Limits.read(tmp_path / "absent.toml")
     path = tmp_path / "own.toml"
     path.write_bytes(b"\xff\xfe\x00")

@@ -139,7 +139,7 @@ def test_headings_go_down_one_step_at_a_time(read, name):
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-FIRST = ["What can go wrong", "What leaves, and what it is good for"]
+FIRST = ["What can go wrong", "Content and use"]
 FIRST += ["What the agreement must say"]
 DETAILS = [
     "Warnings",

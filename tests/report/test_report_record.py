@@ -39,7 +39,7 @@ def test_a_stored_record_comes_back_equal(kind, audience):
 def test_the_finding_of_a_gate_comes_back_with_it():
     original = with_findings(of_kind("synthetic"), area(0.7, 0.65, 0.75))
     stored = {g.name: g.finding for g in from_json(to_json(original)).gates}
-    assert stored["training patients told from others"] == area(0.7, 0.65, 0.75)
+    assert stored["training patients recognized"] == area(0.7, 0.65, 0.75)
 
 
 def test_a_record_without_a_gate_that_refuses_is_not_refused():

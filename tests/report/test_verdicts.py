@@ -192,7 +192,7 @@ def test_outcomes_are_counted_once():
 
 def test_each_risk_belongs_to_exactly_one_question():
     assert sorted(RISKS) == sorted(Limits.read().rules("agreement"))
-    assert len(RISKS) == len(set(RISKS)) and len(NAMES) == len(set(NAMES)) == 9
+    assert len(RISKS) == len(set(RISKS)) and len(NAMES) == len(set(NAMES)) == 10
     assert CHECKS not in RISKS
 
 

@@ -84,7 +84,7 @@ def release(
     Returns `refused`, `verdicts`, `gates`, `findings`, and the paths `folder.release`, which may
     leave, and `folder.vault`, which never may.
 
-    Warns with InputWarning if the release must not leave, and if there is no patient column.
+    Warns with InputWarning if the release must not leave, and without a patient column.
     Raises InputError for invalid notes, UsageError if `out` exists or an option is unknown.
     """
     from clinveil.releases import ReleaseSettings, ReusedRun, no_kind

@@ -45,9 +45,9 @@ ANSWERS = {
     ("compare", "--mode"): "add a release: --setting tags=kind=deidentified,identifiers.mode=tag",
     ("compare", "--phi-profile"): "add a release: --setting"
     " narrow=kind=deidentified,identifiers.phi_profile=safe-harbor",
-    ("review", "--patients"): "pass it to clinveil deidentify or clinveil validate, whose OUT is"
+    ("review", "--patients"): "pass it to clinveil deidentify or clinveil validate; their OUT is"
     " reviewed",
-    ("review", "--text"): "pass it to clinveil deidentify or clinveil validate, whose OUT is"
+    ("review", "--text"): "pass it to clinveil deidentify or clinveil validate; their OUT is"
     " reviewed",
     ("review", "-o"): "decisions are saved in the vault of the reviewed OUT",
     ("review", "--out"): "decisions are saved in the vault of the reviewed OUT",

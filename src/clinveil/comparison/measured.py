@@ -27,7 +27,7 @@ class MeasuredRelease:
         distinct: different words in the released notes.
         verdicts: audience -> verdict, without the gate on a public seed.
         phrase: some words of a released note, the same note in all releases that have it.
-        why: the reason where the release could not be made; then there are no findings.
+        why: the reason where the release could not be made; then without findings.
     """
 
     name: str

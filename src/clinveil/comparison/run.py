@@ -50,7 +50,7 @@ SECRET = """SECRET: all of this comparison. It must not leave.
 runs/ holds a run for each release that was compared, made with a public seed, so that anyone can
 undo it. Table, page and findings describe how well attacks on these notes work.
 """
-INVENTED = """INVENTED: the demo of clinveil. Nobody in these notes exists.
+INVENTED = """INVENTED: the demo of clinveil. All people in these notes are invented.
 
 notes/ holds the notes, and runs/ a run for each kind of release, each under a key of its own. With
 real notes, only the folder release/ of one run may leave.

@@ -14,7 +14,7 @@ from clinveil.report import NONE
 TO: dict[str, str] = {"agreement": "under an agreement", "public": "to the public"}
 """The audiences of a verdict, with their text."""
 IN_HEADS = (" to recipients under an agreement", " to the public")
-"""Words of a verdict that a heading of the terminal says."""
+"""Words of a verdict that a heading of the terminal has."""
 NO_NOTES = "it is refused, so its notes were not kept"
 GROUPS: dict[Group, str] = {
     "use": "Use for recipients",
@@ -34,7 +34,7 @@ class Entry:
 
     Attributes:
         label: what it is, "" for none. text: number or sentence; a dash where there is none.
-        note: letter of the reason why there is no number.
+        note: letter of the reason for a missing number.
     """
 
     label: str
@@ -149,8 +149,8 @@ def advice(releases: Sequence[MeasuredRelease]) -> str:
         ]
         sentences.append(f"May leave {text}: {', '.join(names) or 'none of these'}.")
     return (
-        f"{' '.join(sentences)} Of those for your recipients, choose the one whose use fits their"
-        " work; a person decides, with its report."
+        f"{' '.join(sentences)} Of those for your recipients, choose the one with the use that fits"
+        " their work; a person decides, with its report."
     )
 
 

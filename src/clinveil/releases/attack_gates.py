@@ -276,7 +276,7 @@ def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str, cost: str) 
     judge what is left of a missed identifier.
 
     Args:
-        cost: what a decision needs and what it costs, where there are no marks.
+        cost: what a decision needs and what it costs, without marks.
     """
     found = next((f for f in findings if f.measure == RECALL and f.value is not None), None)
     if found is not None:

@@ -36,7 +36,7 @@ SKIPPED_SHARE = 0.01
 # nothing.
 FEWEST_WORDS = 20
 FEWEST_EFFECTIVE = 8
-TRAINED_TASKS = frozenset({"utility.transfer", "utility.sequence"})
+TRAINED_TASKS = {"utility.transfer": "classifier", "utility.sequence": "sentence labels"}
 HALFWAY = 0.5  # of the way from random words to real notes
 FAULT = "This is a program error. Do not release; report it."
 SPANS = (10, 20, 50)  # words in a row of the copy search
@@ -176,14 +176,17 @@ def use_gates(findings: Sequence[Finding]) -> list[Gate]:
     best = max(tested, key=lambda f: f.value or 0.0)
     is_better = (best.value or 0.0) > 0
     could_be_halfway = any((f.high or 0.0) > HALFWAY for f in tested)
-    better = sum((f.low or 0.0) > 0 for f in tested)
+    better = [TRAINED_TASKS[f.measure] for f in tested if (f.low or 0.0) > 0]
+    others = [TRAINED_TASKS[f.measure] for f in tested if (f.low or 0.0) <= 0]
+    shown = [f"better than random words: {', '.join(better)}"] if better else []
+    shown += [f"not shown to be better: {', '.join(others)}"] if others else []
     return [
         gate(
             "use",
             within=is_better or could_be_halfway,
             value=best.value,
             limit=0,
-            meaning=f"Tasks: {len(tested)}; surely better than random words: {better}.",
+            meaning=f"Best of {len(tested)}; {'; '.join(shown)}.",
             undecided=not is_better,
             finding=best,
         )

@@ -40,7 +40,7 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 
 def no_kind() -> UsageError:
-    """Return the error for a release without a kind: there is no default."""
+    """Return the error for a release without a kind."""
     kinds = "; ".join(f"{name}: {text}" for name, text in DESCRIPTIONS.items())
     return UsageError("no kind of release is chosen", hint=f"set kind, to one of {kinds}")
 

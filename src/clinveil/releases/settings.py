@@ -177,7 +177,7 @@ class ReleaseSettings(IdentifierSwitch):
         " synthetic.public again",
         "Running": "config set executor.on workers seed force quiet",
     }
-    # Empty until it is chosen: nobody shares notes by default.
+    # Empty until it is chosen: notes are not shared by default.
     kind: str = setting(
         "",
         "Kind of release, required.",

@@ -1,4 +1,4 @@
-"""The first page of the report: the verdict, risks, what leaves and utility, on one A4 page."""
+"""The first page of the report: the verdict, risks, content and utility, on one A4 page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TASKS = {
     "utility.transfer": "Classifier",
     "utility.sequence": "Sentence labels",
     "utility.vectors": "Word vectors",
-    "utility.language_model": "Language model",
+    "utility.language_model": "Language model (lower is better)",
     "utility.within": "Classifier, trained and tested on released notes",
 }
 PURPOSES = {
@@ -90,7 +90,7 @@ _SHARES = frozenset(
 _OWN = "own_identifiers"
 _OF_NOTES = frozenset({"ten_words", "other_notes", "public_texts"})
 _EXPLAINED = frozenset({"identifiers_missed", "use"})
-"""Risks whose gate explains its figure."""
+"""Risks with a gate that explains its figure."""
 _UNPROTECTED = "attack.linkage_unprotected"
 
 
@@ -164,7 +164,7 @@ class PageRow:
 
     @property
     def why(self) -> str:
-        """Why there is no figure; "" where there is one."""
+        """The reason for a missing figure; "" where there is one."""
         if self.gate is None or self.gate.value is not None:
             return ""
         return sentence(self.gate.meaning)
@@ -242,7 +242,7 @@ class FirstPage:
 
     @property
     def more(self) -> str:
-        """What the headline says on other audiences."""
+        """The part of the headline on other audiences."""
         return self.headline.removeprefix(self.verdict).strip()
 
     @property

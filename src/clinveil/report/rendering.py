@@ -163,14 +163,14 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
 
 
 _OF_NOBODY = ("residues", "known_names")
-"""Risks with a limit that is no number of patients."""
+"""Risks with a limit other than a number of patients."""
 
 
 def gate_limit(gate: Gate) -> Markup:
     """Return the limit of a gate; text is cut, and an allowed number of patients is hidden if
     small.
     """
-    if gate.unit.startswith("P value"):
+    if gate.unit.startswith("P value") or gate.risk == "known_names":
         return Markup("chance")
     if gate.risk == "use":
         return Markup("above {}").format(plain(gate.limit, "share"))

@@ -45,9 +45,9 @@ class Gate:
     Attributes:
         name, question: short name, and the question that the gate answers.
         risk: key of its limit, or `CHECKS`.
-        within: whether the value is within the limit, as far as can be told.
+        within: whether the value is within the limit, as far as the data show.
         value, limit: measured value and largest allowed one, in `unit`; the limit may be text, and
-            None is no limit.
+            None: not limited.
         meaning: one sentence that explains the outcome; hint: how to fix a failure.
         power: smallest breach that the gate can detect on this data, or a statement that it can
             detect none.

@@ -42,7 +42,7 @@ def inversion_in_context(
 
     Args:
         context: with channel, counts, released and entered notes. names: forms of names; without
-            any, there is no finding on names. rare: words of fewer occurrences are rare.
+            any, names have no finding. rare: words of fewer occurrences are rare.
             words: size of the sample.
 
     Raises:

@@ -49,7 +49,7 @@ def release(
 def _asked_kind(*, quiet: bool) -> str:
     """Print the kinds, and ask for one in a terminal. Raises UsageError elsewhere."""
     width = max(map(len, DESCRIPTIONS))
-    say("There is no default kind of release:")
+    say("A release has no default kind:")
     for name, text in DESCRIPTIONS.items():
         say(f"  {name:<{width}}  {text}")
     if quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -34,7 +34,7 @@ def withdraw(
 ) -> None:
     """Delete OUT/release, keep OUT/vault, and record in the ledger that the release was withdrawn.
 
-    Its notes can then be released again under another key. Copies that somebody holds are not
+    Its notes can then be released again under another key. Copies at recipients are not
     affected.
     """
     done = withdraw_release(out, reason, run.settings.ledger)

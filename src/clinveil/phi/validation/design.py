@@ -180,7 +180,7 @@ def recall(strata: Sequence[JudgedStratum], planted: Planted = NONE_PLANTED) -> 
 
     Args:
         planted: how many planted identifiers the reviewer found. The missed identifiers that the
-            reviewer marked are divided by this share, whose uncertainty widens the interval.
+            reviewer marked are divided by this share; its uncertainty widens the interval.
 
     Returns None if no detected location contains an identifier, or if the reviewer found no
     planted one. Raises ValueError for a non-empty stratum without annotations.

@@ -346,7 +346,7 @@ def user_folder() -> Path:
     data = named if os.path.isabs(named) else os.path.expanduser(usual)  # noqa: PTH111, PTH117
     if not os.path.isabs(data):  # noqa: PTH117
         raise UsageError(
-            "there is no home folder for the ledger of releases",
+            "no home folder for the ledger of releases",
             hint=f"name a private folder in {VARIABLE}",
         )
     return Path(data) / APPLICATION / NAME
@@ -428,7 +428,7 @@ class Ledger:
         first, withdrawn ones included.
 
         Args:
-            commitment: of this release's key, whose entry is ignored.
+            commitment: of this release's key; its entry is ignored.
         """
         mine = np.unique(notes.letters[notes.specific])
         earlier = []

@@ -101,7 +101,7 @@ class NoteHashes:
         """A mask of the notes that are evidence of an earlier release, (n,).
 
         A short text, and one that several patients have, is a template: an unrelated release can
-        have it too. If nearly all texts are such, all notes are evidence, as there is no other.
+        have it too. If nearly all texts are such, all notes are evidence.
         """
         texts, text_of = np.unique(self.letters, return_inverse=True)
         order = np.lexsort((self.owners, text_of))
