@@ -94,6 +94,18 @@ def _not_run(of: str, risk: str, kind: str) -> Gate:
     return replace(made, inapplicable=is_absent, undecided=not is_absent)
 
 
+def absent_gates(findings: Sequence[Finding]) -> list[Gate]:
+    """Return the gate on copies for a kind of release that writes no text of a model."""
+    found = [f for f in findings if f.measure == NOT_APPLICABLE and target_of(f) == "copies"]
+    return [
+        replace(
+            gate("copies", within=True, value=None, limit=0, fill={"span": ""}, meaning=one.why),
+            inapplicable=True,
+        )
+        for one in found
+    ]
+
+
 def _without_value(of: str, risk: str, finding: Finding, kind: str) -> Gate:
     """Return the gate of a risk that was not measured: it does not exist, or is not decided."""
     fill = {"attack": "none", "kind": kind, "attacks": 0}

@@ -39,6 +39,7 @@ from clinveil.core import (
 from clinveil.corpus import NO_PATIENTS, Corpus, HeldOutPatients, digest_of, part_files
 from clinveil.phi import refuse_other_notes, reviewed_findings, without_marks
 from clinveil.releases.attack_gates import (
+    absent_gates,
     adversary_gates,
     contents_gate,
     kept_gates,
@@ -462,6 +463,8 @@ def _verdicts(
         seed_gate(product.public_seeds()),
         *use_gates(findings),
     ]
+    if not any(one.risk == "copies" for one in always):
+        always += absent_gates(findings)
     limits = Limits.read(settings.limits)
     detected = product.identifiers.total() if product.identifiers is not None else 0
     cost = without_marks(job.totals.tokens, detected)
