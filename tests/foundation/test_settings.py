@@ -55,15 +55,23 @@ def test_the_patient_floor_grows_with_the_notes():
             {"kind": "synthetic", "channel.n": "5"},
             "channel.n applies to kind obfuscated, not to",
         ),
+        (
+            {"kind": "deidentified", "review_on": "5.3.2027"},
+            "review_on: must be a date such as 2027-01-31",
+        ),
+        (
+            {"kind": "deidentified", "review_on": "2027-02-30"},
+            "review_on: must be a date such as 2027-01-31",
+        ),
         ({"kind": "nothing"}, "kind: one of obfuscated, deidentified, synthetic"),
     ],
 )
-def test_settings_of_another_kind_are_refused(flags, message):
+def test_settings_that_a_release_cannot_have_are_refused(flags, message):
     with pytest.raises(UsageError, match=f"^{message}"):
         load_settings(ReleaseSettings, flags)
 
 
-def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
+def test_settings_that_a_release_cannot_have_are_refused_in_the_file_and_by_set(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text('kind = "deidentified"\n[lm]\nsize = "tiny"\n')
     with pytest.raises(

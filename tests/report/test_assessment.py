@@ -30,3 +30,9 @@ def test_what_the_officer_gave_is_filled_in_and_the_rest_is_open():
     assert "Ward \\| 7" in text and "a \\*study\\*" in text and "2027-01-31" in text
     assert "Recipient: ____" in impact_assessment(record())
     assert all(f"{what}: ____" in text for what in ("Legal basis", "Remaining risk", "signature"))
+
+
+def test_a_withdrawn_release_is_said_to_be_withdrawn():
+    text = impact_assessment(record(), "withdrawn on 2026-11-29 (wrong recipient)")
+    assert "This release was withdrawn on 2026-11-29 (wrong recipient)" in text
+    assert "withdrawn" not in impact_assessment(record())

@@ -50,7 +50,8 @@ COMMANDS = Commands(
     "command",
     {
         "demo": Entry(
-            "demo:demo", "Generate invented notes, release them, and print three released lines."
+            "demo:demo",
+            "Generate invented notes, release them as each kind, and compare the kinds.",
         ),
         "inspect": Entry(
             "inspect:inspect", "Describe notes: counts, columns, language and markup."

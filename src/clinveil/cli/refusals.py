@@ -37,6 +37,9 @@ SYNONYMS = {
     "--patient-id": ("--patient",),
     "--label-column": ("--label",),
     "--silent": ("--quiet",),
+    "--overwrite": ("--force",),
+    "--date-shift": ("--shift",),
+    "--phi": ("--phi-profile",),
     "--jobs": ("--workers",),
 }
 """An option that people try -> what has its meaning here, as far as the command has it."""
@@ -51,6 +54,8 @@ ANSWERS = {
     " reviewed",
     ("review", "-o"): "decisions are saved in the vault of the reviewed OUT",
     ("review", "--out"): "decisions are saved in the vault of the reviewed OUT",
+    ("release", "--dry-run"): "leave out -o: the plan is printed, and nothing is written",
+    ("release", "--dpia"): "after the release: clinveil report OUT --dpia",
     ("report", "--format"): "the report is HTML; print it to PDF in a browser",
 }
 """Command and option -> where its meaning is found."""

@@ -195,12 +195,18 @@ def _publish(folder: RunPaths) -> None:
 
 
 def rerender_report(
-    run: Path, out: Path | None, *, force: bool, as_assessment: bool = False
+    run: Path,
+    out: Path | None,
+    *,
+    force: bool,
+    as_assessment: bool = False,
+    withdrawn: str = "",
 ) -> Path:
     """Write the report again from its record, and return its path.
 
     Args:
         as_assessment: write a data protection impact assessment instead.
+        withdrawn: when and why the release was withdrawn, for the assessment.
 
     Raises:
         InputError: a missing or damaged record.
@@ -218,5 +224,5 @@ def rerender_report(
     except ValueError:
         text = ""
     held = from_json(text, f"{run.name}/{KIND.vault}/{RECORD}")
-    private_text(target, impact_assessment(held) if as_assessment else render(held))
+    private_text(target, impact_assessment(held, withdrawn) if as_assessment else render(held))
     return target

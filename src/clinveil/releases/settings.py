@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -248,8 +249,19 @@ class ReleaseSettings(IdentifierSwitch):
         "",
         "Date on which the decision is reviewed, likewise (YYYY-MM-DD).",
         affects="call",
-        pattern=r"(\d{4}-\d{2}-\d{2})?",
     )
+
+    @field_validator("review_on")
+    @classmethod
+    def _date(cls, value: str) -> str:
+        wrong = "must be a date such as 2027-01-31"
+        try:
+            written = date.fromisoformat(value).isoformat() if value else ""
+        except ValueError:
+            raise ValueError(wrong) from None
+        if written != value:
+            raise ValueError(wrong)
+        return value
 
     @model_validator(mode="after")
     def _pretrained(self) -> Self:

@@ -130,7 +130,7 @@ def _loaded(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError:
-        raise UsageError("the file does not exist", where="--limits", hint=_HINT) from None
+        raise UsageError("the file does not exist", where=path.name, hint=_HINT) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"is not TOML: {error}", where=path.name, hint=_HINT) from None
 

@@ -28,6 +28,9 @@ def report(
     ] = False,
 ) -> None:
     """Write the report of a finished release again, from the record in its vault."""
-    typer.echo(rerender_report(run, out, force=force, as_assessment=dpia))
-    if withdrawal := withdrawal_of_run(run):
+    withdrawal = withdrawal_of_run(run)
+    withdrawn = withdrawal.description if withdrawal else ""
+    written = rerender_report(run, out, force=force, as_assessment=dpia, withdrawn=withdrawn)
+    typer.echo(written)
+    if withdrawal:
         say(f"this release was {withdrawal.description}")

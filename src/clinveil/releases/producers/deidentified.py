@@ -56,7 +56,7 @@ class DeidentifiedProducer(Producer):
             rows=rows,
             check=check,
             released=opened(path, job.corpus.columns),
-            tokens=counts.n_tokens,
+            tokens=check.words,
             types=len(counts),
             patients=job.totals.patients,
             identifiers=notes.identifiers,
