@@ -63,7 +63,7 @@ def other_value(name: str) -> Any:
     names = one.declared.members.names() if one.declared.members else ()
     literals = [value for part in parts_of(one.field.annotation) for value in get_args(part)]
     choices = [value for value in (*names, *literals) if isinstance(value, str)]
-    profiles = ["research", "cuda", "cp1252"]
+    profiles = ["research", "cuda", "cp1252", "2027-01-31"]
     numbers = [7, 0.25, 2_000, 5.5]
     candidates = [True, False, *choices, *numbers, "|", *profiles, ("x",), *((c,) for c in choices)]
     default = settings_with(name).named_values()[name]
