@@ -16,7 +16,7 @@ from clinveil.attacks import (
     Context,
     Linkage,
     adversary_table,
-    gated_only,
+    applicable,
     holding_of,
     not_applicable,
     target_of,
@@ -26,7 +26,8 @@ from clinveil.channel import identity_channel
 from clinveil.core import Finding
 from clinveil.corpus import memory_corpus, rows
 from clinveil.releases.attack_gates import adversary_gates
-from clinveil.releases.producers.deidentified import SourcedProduct
+from clinveil.releases.gates import judged
+from clinveil.report import Limits
 
 READERS = {
     "shadow": ("own-vectors",),
@@ -134,12 +135,18 @@ def test_every_adversary_recovers_unprotected_words(of_code, holding):
     assert max(controls[reader].value for reader in READERS[holding]) > 0.9
 
 
+def gates_for(audience, findings):
+    """The gates on attacks, with the limits of one audience."""
+    rules = Limits.read().rules(audience)
+    return judged(adversary_gates(findings, rules, "obfuscated"), rules)
+
+
 def test_known_pairs_break_a_code_and_the_gate_refuses_it(of_code):
     got = by_reader(of_code, "all")
     assert got["known-pairs, 200 notes"].value > 0.9 > 0.2 > got["known-pairs, 200 notes"].control
     assert by_reader(of_code, "canaries")["known-pairs, 20 notes"].value > 0.9
-    refused = {gate.name for gate in adversary_gates(of_code, 0.05, 0.05) if not gate.passed}
-    assert "planted names not recovered" in refused
+    refused = {gate.risk for gate in gates_for("agreement", of_code) if not gate.passed}
+    assert "planted_names" in refused
 
 
 def test_gates_judge_recipients_with_up_to_twenty_pairs(of_code):
@@ -169,7 +176,8 @@ def test_an_unprotected_release_is_recovered_by_all_and_refused(tmp_path):
     )
     got = attacked(replace(case, channel=same, released=plain))
     assert by_reader(got, "names")["own-vectors"].value > 0.9
-    assert not any(gate.passed for gate in adversary_gates(got, 0.05, 0.05))
+    measured = [gate for gate in gates_for("public", got) if gate.value is not None]
+    assert len(measured) > 2 and not any(gate.passed for gate in measured)
 
 
 def test_public_texts_link_what_they_describe(tmp_path):
@@ -202,13 +210,14 @@ def shuffled(corpus):
     )
 
 
-def test_targets_that_no_gate_of_a_kind_judges_are_not_marked():
+def test_targets_that_do_not_apply_to_a_kind_are_not_judged():
     one = tagged(Finding("attack.x", 0.5, 10), "recipient", "note by ten words")
     own = tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers")
+    words = tagged(Finding("attack.w", 0.5, 10), "recipient", "words")
     plain = Finding("utility.z", 0.5, 10)
-    found = gated_only([one, own, plain], ("own identifiers",), "deidentified")
-    assert [f.gated for f in found] == [False, True, False]
-    assert SourcedProduct.judged == ("own identifiers",)
+    found = applicable([one, own, words, plain], "deidentified")
+    assert [f.gated for f in found] == [True, True, False, False]
+    assert found[2].cell is None
 
 
 def test_a_target_that_does_not_apply_to_a_kind_has_no_figure_in_the_table():
@@ -218,7 +227,7 @@ def test_a_target_that_does_not_apply_to_a_kind_has_no_figure_in_the_table():
         "kept columns",
     )
     for kind, value in (("synthetic", None), ("obfuscated", 1.0)):
-        (found,) = gated_only([kept], (), kind)
+        (found,) = applicable([kept], kind)
         cell = cells([found, *not_applicable(kind)]).get(("recipient", "kept columns"))
         assert (
             (cell.finding.value if cell else None) == value

@@ -252,7 +252,8 @@ def test_a_release_counts_them_and_states_any_language(
     assert "not checked for English" not in json.dumps(record)
     again = tmp_path / "with its own ledger" / "again"
     again.parent.mkdir()
-    run(capsys, *COMMANDS["deidentified"], source, "-o", again, "--set", "identifiers.language=any")
+    any_language = ["--set", "identifiers.language=any", "--again"]
+    run(capsys, *COMMANDS["deidentified"], source, "-o", again, *any_language)
     record = json.loads(next(again.rglob("vault/**/record.json")).read_text(encoding="utf-8"))
     assert NOT_ENGLISH not in json.dumps(record)
     assert "not checked for English" in json.dumps(record)

@@ -207,6 +207,8 @@ def test_the_api_writes_no_folder_named_like_a_store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "ledger"))
     with pytest.raises(UsageError, match="output is not written to a URL") as error:
-        clinveil.release(["one note"], "s3://user:hidden@notes/out?secret_key=hidden")
+        clinveil.release(
+            ["one note"], "s3://user:hidden@notes/out?secret_key=hidden", kind="deidentified"
+        )
     assert error.value.where == "s3://…/out"
     assert not list(tmp_path.iterdir())

@@ -71,6 +71,7 @@ def test_few_notes_are_refused_with_the_settings_that_would_allow_them(demo, tmp
 
 def test_settings_of_the_context_alone_are_refused(demo, tmp_path, capsys):
     flags = ["--set", "channel.ngram_patients=7", "--set", "channel.mechanism=neighbours"]
+    flags += ["--as", "obfuscated"]
     notes = demo / "demo/notes.parquet"
     assert main(["release", str(notes), "-o", str(tmp_path / "o"), *flags]) == 2
     assert "have no effect with channel.mechanism=neighbours" in capsys.readouterr().err

@@ -97,7 +97,8 @@ def test_marked_misses_are_gone_and_the_recall_is_in_the_findings(judged, tmp_pa
     before = (tmp_path / "before" / "release" / "notes.csv").read_text(encoding="utf-8")
     assert before.count(MISSED) == NOTES // 3 and before.count(CITY) == 2 * NOTES // 3
     out = tmp_path / "out"
-    assert release(judged / "notes.csv", out, "--reviewed", str(judged / "sample")) == 0
+    corrected = ["--reviewed", str(judged / "sample"), "--limits", str(NO_LIMITS)]
+    assert release(judged / "notes.csv", out, *corrected) == 0
     after = (out / "release" / "notes.csv").read_text(encoding="utf-8")
     design = read_design(judged / "sample")
     texts = {

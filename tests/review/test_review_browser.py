@@ -19,7 +19,8 @@ from clinveil.cli import main
 from clinveil.corpus import write_demo
 from clinveil.phi import open_desk as desk_of
 from clinveil.phi import review_of, review_queue
-from clinveil.phi.validation.queue import UNSURE, read_design, read_marks
+from clinveil.phi.validation.marks import UNSURE, read_marks
+from clinveil.phi.validation.queue import read_design
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -332,8 +333,8 @@ def test_a_sample_is_judged_blind_by_keyboard_and_gives_recall(tmp_path, monkeyp
         assert reviewer.said == []
         reviewer.page.close()
     marks = read_marks(tmp_path / "validated/review/first.jsonl", read_design(Path("validated")))
-    counts = Counter(marks.values())
-    assert len(marks) == 40 and passages > 1
+    counts = Counter(marks.counts.values())
+    assert len({*marks.counts, *marks.planted}) == 40 and passages > 1
     assert counts[UNSURE] == places // 3 and counts[1] == (places + 2) // 3 + 1
     assert main(["validate", "validated", "--marked", "validated/review/first.jsonl"]) == 0
 

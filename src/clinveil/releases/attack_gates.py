@@ -301,7 +301,10 @@ def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str, cost: str) 
             within=low <= most,
             value=missed,
             limit=most,
-            meaning=f"From {found.n:,} marks: {share(low)} to {share(high)} of the identifiers.",
+            meaning=(
+                f"From {found.n:,} marks, before corrections: {share(low)} to {share(high)} of the"
+                " identifiers."
+            ),
             undecided=high > most,
             finding=found,
         )
