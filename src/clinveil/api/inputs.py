@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 
 from clinveil.api.frames import NoteRoles, arrow, known_patients, local_path_of, scratch
-from clinveil.api.messages import python_messages
 from clinveil.core import Finding, InputError, NotesSettings, Say, Setting, Settings, UsageError
 
 if TYPE_CHECKING:
@@ -216,8 +215,7 @@ def as_function(
         }
         settings = bound.arguments["settings"]
         columns = bound.arguments["columns"] or {}
-        with python_messages():
-            return call(given, settings, bound.arguments["seed"], columns)
+        return call(given, settings, bound.arguments["seed"], columns)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = documentation

@@ -11,7 +11,6 @@ from warnings import warn
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import NoteRoles, Notes, known_patients, scratch, table_of
-from clinveil.api.messages import python_messages
 from clinveil.api.spans import spans_like, triple
 from clinveil.channel import ChannelSettings
 from clinveil.core import InputWarning, Key, Settings, UsageError, flattened, group, load_settings
@@ -64,7 +63,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         self.columns = columns
         self.settings = settings
 
-    @python_messages()
     def fit(self, notes: Notes = None, y: Any = None) -> Self:
         """Create the key, and read patients, policy and tagger.
 
@@ -86,7 +84,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
             warn(self._engine.policy.warning, InputWarning, stacklevel=4)
         return self
 
-    @python_messages()
     def transform(self, notes: Notes) -> Any:
         """Return notes of the same type with detected identifiers treated (an Arrow table for a
         path).
@@ -112,7 +109,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         """
         return list(self._fitted()._engine.find(text, patient))
 
-    @python_messages()
     def find_all(self, notes: Notes) -> Any:
         """Return the identifiers of many notes, including names propagated over a patient's notes
         as in `transform`.
@@ -218,7 +214,6 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self.columns = columns
         self.settings = settings
 
-    @python_messages()
     def fit(self, notes: Notes, y: Any = None) -> Self:
         """Train vectors on notes, unless given, and build the channel.
 
@@ -241,7 +236,6 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self.neighbours_: Neighbours = built[1]
         return self
 
-    @python_messages()
     def transform(self, notes: Notes) -> Any:
         """Return notes of the same type with every word replaced (an Arrow table for a path).
 

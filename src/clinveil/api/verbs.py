@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import warn
 
 from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, path_of, scratch
-from clinveil.api.messages import python_messages
 from clinveil.core import (
     InputWarning,
     Location,
@@ -34,7 +33,6 @@ S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
-@python_messages()
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
     """Train word vectors on notes; reproducible by seed (CBOW and fastText only with one worker).
 
@@ -54,7 +52,6 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
         return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
-@python_messages()
 def release(
     notes: Notes,
     out: str | Path,
@@ -109,7 +106,6 @@ def _failed(outcome: Outcome) -> str:
     return f"no release was written. {outcome.verdicts[0].sentence} See gates and folder.vault"
 
 
-@python_messages()
 def compare(
     notes: Notes,
     out: str | Path,
@@ -144,7 +140,6 @@ def compare(
         )
 
 
-@python_messages()
 def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
     """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError
     if it is none.

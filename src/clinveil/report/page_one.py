@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from clinveil.core import Finding, GapScores, NumberKind
 from clinveil.report.cells import FindingRow, row, sentence
 from clinveil.report.limits import UNLIMITED, Limits
@@ -72,16 +70,6 @@ _MODELS = {
     "cnn": "CNN",
 }
 _FORMATS: dict[str, NumberKind] = {"bits per word": "length"}
-# The bars, drawn as inline SVG; colours come from the CSS of the page.
-WIDTH = 120
-HEIGHT = 12
-_SVG = (
-    '<svg class="bar" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img"'
-    ' aria-label="{label}">{shapes}</svg>'
-)
-_TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
-_FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
-_RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
 _AREAS = frozenset({"membership"})  # risks measured as an area under the curve
 _SHARES = frozenset(
     {"names", "planted_names", "words", "ten_words", "other_notes", "public_texts", *_AREAS}
@@ -117,16 +105,6 @@ class Use:
     of: int = 1
     why: str = ""
     tested_on: str = ""
-
-    @property
-    def warning(self) -> str:
-        """The task and its scores where the release is worse than the floor, otherwise ""."""
-        if self.share.value is None or self.share.value >= 0:
-            return ""
-        scores = (
-            f"release {self.score.text}, floor {self.floor.text}, real notes {self.ceiling.text}"
-        )
-        return f"{self.task} ({self.metric}): {scores}"
 
     @property
     def in_words(self) -> str:
@@ -426,26 +404,3 @@ def _use(finding: Finding, of: int = 1) -> Use:
         why=sentence(finding.why) if finding.value is None else "",
         tested_on=finding.tested_on,
     )
-
-
-def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
-    """Return a bar from floor (0) to ceiling (1) filled to the share; empty where there is none."""
-    if share.value is None or share.value < 0:
-        return Markup("")
-    shapes = [
-        Markup(_TRACK).format(w=WIDTH),
-        Markup(_FILL).format(kind="share", x=_at(share.value, 1)),
-    ]
-    shapes += _range(ends, 1)
-    label = f"{share.text} of the way from floor to ceiling"
-    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
-
-
-def _at(value: float, top: float) -> float:
-    return WIDTH * min(max(value / top, 0.0), 1.0)
-
-
-def _range(ends: tuple[Number, Number] | None, top: float) -> list[Markup]:
-    if ends is None or ends[0].value is None or ends[1].value is None:
-        return []
-    return [Markup(_RANGE).format(low=_at(ends[0].value, top), high=_at(ends[1].value, top))]

@@ -23,7 +23,7 @@ from clinveil.report import risks
 from clinveil.report.cells import FindingRow, accounting, sentence
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.outward import hidden, hidden_gate
-from clinveil.report.page_one import clipped, default_of, first_page, gap_bar, uses
+from clinveil.report.page_one import clipped, default_of, first_page, uses
 from clinveil.report.record import AlignedNote, ReleaseRecord
 from clinveil.report.verdict import OUTCOMES, Gate, Plain
 
@@ -101,7 +101,6 @@ def environment() -> Environment:
     made.filters |= {"cut": clipped, "sentence": sentence}
     made.globals |= {"gate_number": gate_number, "gate_limit": gate_limit, "success": success}
     made.globals |= {"people": people, "default_of": default_of}
-    made.globals |= {"gap_bar": gap_bar}
     return made
 
 

@@ -45,7 +45,6 @@ TARGETS: Mapping[str, Target] = {
     "all": "words",
     "rare": "rare words",
 }
-GATED_TARGETS: frozenset[Target] = frozenset({"names", "planted names"})
 KIND_KNOWN = frozenset({"rare", "names", "canaries"})
 STRATA = {
     "all": "all words",

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from clinveil.phi.treatment.policy import TreatedSpan
 
 Offsets = tuple[int, int]
-# Of 1,796 MTSamples notes, one has a shape that is not an identifier; 4 have a residue (28 November
-# 2026).
-MAX_RESIDUES = 0.005
 FEWEST = 20  # notes
 CONTEXT = 40  # characters before and after a residue in the vault
 LONGEST = 200  # characters of a residue in the vault
