@@ -66,6 +66,7 @@ from .threats import above_chance as above_chance
 from .threats import adversary_table as adversary_table
 from .threats import applicable as applicable
 from .threats import holding_of as holding_of
+from .threats import is_area as is_area
 from .threats import not_applicable as not_applicable
 from .threats import target_of as target_of
 from .vectors._groups import COUNTED as COUNTED

@@ -175,6 +175,11 @@ def _row(cell: Cell, candidates: list[Finding]) -> AdversaryRow:
     return AdversaryRow(cell, strongest, cell.holding in GATED and strongest.gated)
 
 
+def is_area(finding: Finding) -> bool:
+    """Return whether a finding of the adversary table is an area under the curve."""
+    return target_of(finding) == "membership"
+
+
 def above_chance(finding: Finding) -> float:
     """Return success less chance; -2 without a value."""
     return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
-from clinveil.attacks import NOT_APPLICABLE, Target, above_chance, target_of
+from clinveil.attacks import NOT_APPLICABLE, Target, above_chance, is_area, target_of
 from clinveil.core import Finding, KnownList
 from clinveil.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
@@ -27,7 +27,6 @@ ONE_SIDED = 1.645  # normal quantile of 95 %
 KEPT_UNIQUE = "attack.kept_columns_unique"
 KEPT_OWN = "attack.kept_own_identifiers"
 RECALL = "validate.recall"
-MEMBERSHIP: Target = "membership"
 # The text of its gate, and the targets of attacks, of each risk that attacks measure.
 TARGETS_OF: Mapping[str, tuple[str, tuple[Target, ...]]] = {
     "names": ("read", ("names",)),
@@ -36,7 +35,7 @@ TARGETS_OF: Mapping[str, tuple[str, tuple[Target, ...]]] = {
     "ten_words": ("linked", ("note by ten words",)),
     "other_notes": ("linked_by_notes", ("note by the patient's other notes",)),
     "public_texts": ("linked_by_public_texts", ("note by public knowledge",)),
-    "membership": ("membership", (MEMBERSHIP,)),
+    "membership": ("membership", ("membership",)),
 }
 NOT_READ = {
     "obfuscated": "A missed identifier is replaced like every word: see names.",
@@ -156,11 +155,6 @@ def _estimated(of: str, finding: Finding, rule: Limit, fill: Mapping[str, object
         undecided=not sees,
         finding=finding,
     )
-
-
-def is_area(finding: Finding) -> bool:
-    """Return whether a finding is an area under the curve."""
-    return target_of(finding) == MEMBERSHIP
 
 
 def enough(limit: float, chance: float = 0.0) -> float:

@@ -20,6 +20,7 @@ from clinveil.attacks import (
     Holding,
     adversary_table,
     holding_of,
+    is_area,
     target_of,
 )
 from clinveil.core import Cell, Finding
@@ -113,7 +114,7 @@ def _range(numbers: Sequence[Number]) -> str:
 
 def _shown(finding: Finding) -> FindingRow:
     """Return the cells of a finding of the adversary table: a share, or an area under the curve."""
-    return row(finding, outward=True, kind="score" if _is_area(finding) else "share")
+    return row(finding, outward=True, kind="score" if is_area(finding) else "share")
 
 
 def _method(finding: Finding) -> str:
@@ -124,10 +125,6 @@ def _method(finding: Finding) -> str:
 def attacker(finding: Finding) -> str:
     """Return who made an attack of the adversary table, without what they hold."""
     return NAMES.get(holding_of(finding), "").partition(" (")[0]
-
-
-def _is_area(finding: Finding) -> bool:
-    return target_of(finding) == "membership"
 
 
 def table(record: ReleaseRecord) -> Table:
