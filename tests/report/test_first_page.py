@@ -198,13 +198,13 @@ def test_states():
 def test_recipient_purpose_and_review_are_printed_or_left_blank():
     blank = words_of(render(record()))
     assert "Recipient: ____" in blank and "Purpose: ____" in blank
-    assert "reviewed on: ____" in blank
+    assert "Review of the decision on: ____" in blank
     named = replace(
         record(), recipient="Ward 7", purpose="A classifier", review_on="2027-11-20"
     )  # fmt: skip
     said = words_of(render(named))
     assert "Recipient: Ward 7 · Purpose: A classifier" in said
-    assert "reviewed on: 2027-11-20" in said
+    assert "Review of the decision on: 2027-11-20" in said
 
 
 def test_earlier_releases_are_named():

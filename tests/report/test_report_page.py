@@ -11,6 +11,7 @@ import pytest
 from invented_release import (
     CANARIES,
     EXCERPTS,
+    SIGNING_KEY,
     gate,
     note,
     of_kind,
@@ -200,6 +201,11 @@ def test_only_the_sample_holds_source_words(pages):
     for word in CANARIES:
         assert word in pages["sample"]
         assert word not in pages["passed"] + pages["refused"]
+
+
+def test_page_one_has_the_fingerprint_that_the_recipient_checks(pages):
+    first = pages["passed"].partition('id="details"')[0]
+    assert SIGNING_KEY in first
 
 
 def test_the_headline_of_a_passed_release(read):
