@@ -318,13 +318,12 @@ def test_compare_has_a_row_for_each_epsilon_or_the_reason(tmp_path, desk, capsys
         and not (tmp_path / "out/runs").exists()
     )
     assert main([*base, "--workers", "1", "--set", f"public={desk / 'public.txt'}"]) == 0
-    table = capsys.readouterr().out
-    rows = [line for line in table.splitlines() if line.startswith("|")][2:]
-    assert [row.split()[1] for row in rows] == ["synthetic", "epsilon-8", "epsilon-3", "epsilon-1"]
-    assert [row.split("|")[2].strip() == "–" for row in rows] == [
-        False,
-        False,
-        False,
-        True,
-    ], "words"
-    assert re.search(r"– \(epsilon-1\): epsilon 1, .*about 300 patients are needed", table)
+    table = next((tmp_path / "out").rglob("table.md")).read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][2:]
+    names = [row[0].removeprefix("| ").partition(" ")[0].partition("<")[0] for row in rows]
+    assert names == ["synthetic", "epsilon-8", "epsilon-3", "epsilon-1"]
+    verdicts = [row[1] for row in rows]
+    assert all("leave to the public" in verdict for verdict in verdicts[:3])
+    (letter,) = re.findall(r"^– \((\w)\)$", verdicts[3])
+    assert re.search(rf"- \({letter}\) epsilon 1, .*about 300 patients are needed", table)
+    assert "about 300 patients are needed" in capsys.readouterr().out

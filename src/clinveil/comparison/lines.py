@@ -145,7 +145,7 @@ def _more_lines() -> Iterator[Line]:
 def _of_real(release: MeasuredRelease, model: str) -> ComparisonCell:
     finding = utility_of(release, "utility.transfer", model)
     if finding is None:
-        return ComparisonCell(NONE, "the released notes have no label")
+        return ComparisonCell(NONE, NOT_MEASURED)
     scores = finding.scores
     if finding.value is None or scores is None or scores.of_ceiling is None:
         return ComparisonCell(NONE, finding.why or NOT_MEASURED)
