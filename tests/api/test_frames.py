@@ -202,7 +202,7 @@ def test_messages_name_settings_and_roles():
         clinveil.release([NOTE], "out", lable="x")
     with pytest.raises(InputError) as caught:
         deidentified(pd.DataFrame({"note_id": [1], "one": [NOTE], "two": [NOTE]}))
-    assert "pass text" in str(caught.value) and "--" not in str(caught.value)
+    assert 'in Python text="NAME"' in str(caught.value)
 
 
 def test_paths_may_be_strings(tmp_path):

@@ -208,13 +208,22 @@ def test_a_release_that_could_not_be_made_has_its_reason_in_every_form_of_the_ta
 
 
 def test_a_refused_release_has_its_verdict_and_no_words():
-    table = table_of(comparison_of(judged("a", True, True), judged("b", False, False)))
+    invented = {"seed": None}
+    table = table_of(comparison_of(judged("a", True, True), judged("b", False, False), **invented))
     (row,) = (row for row in table.rows if row.name.startswith("b"))
     assert [may_leave for may_leave, _ in row.verdicts] == [False, False]
     shown = table.terminal()
     assert "Must not leave." in shown and "its notes were not kept" in shown
     measured = MeasuredRelease("a", "obfuscated", verdicts={}, phrase="as you know")
-    assert "not kept" not in table_of(comparison_of(measured)).terminal()
+    shown = table_of(comparison_of(measured, **invented)).terminal()
+    assert "not kept" not in shown and "as you know" in shown
+
+
+def test_words_of_real_notes_stay_off_the_terminal():
+    measured = MeasuredRelease("a", "deidentified", verdicts={}, phrase="Mrs Quellfisch is well")
+    table = table_of(comparison_of(measured))
+    assert table.rows[0].phrase == "Mrs Quellfisch is well"  # for the page, which is secret
+    assert "Quellfisch" not in table.terminal() + table.markdown()
 
 
 def test_the_terminal_shows_at_most_three_releases_side_by_side():

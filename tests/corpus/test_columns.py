@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clinveil.core import InputError, NotesSettings
 from clinveil.corpus import ENTERED_IN_ERROR, USUAL, Columns, open_corpus, rows
-from clinveil.corpus.columns import candidates, resolve
+from clinveil.corpus.columns import candidates, name_the_column, resolve
 
 MIMIC3 = [
     "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY",
@@ -110,14 +110,15 @@ REFUSED: list[tuple[list[str], dict[str, object], str]] = [
     (
         ["id", "age"],
         {},
-        "f.csv: cannot tell which column is the text (pass --text NAME; columns: id, age)",
+        'f.csv: cannot tell which column is the text (pass --text NAME, in Python text="NAME";'
+        " columns: id, age)",
     ),
-    (["key", "text"], {}, "--id NAME; columns: key, text"),
+    (["key", "text"], {}, 'in Python id="NAME"; columns: key, text'),
     *(
-        (ID_TEXT, {role: "x"}, f"no column 'x' (pass --{role} NAME; columns: id, text)")
+        (ID_TEXT, {role: "x"}, f"no column 'x' ({name_the_column(role)}; columns: id, text)")
         for role in ("text", "id", "patient")
     ),
-    *((ID_TEXT, {flag: ("x",)}, f"pass --{flag} NAME; columns") for flag in ("keep", "label")),
+    *((ID_TEXT, {flag: ("x",)}, f"{name_the_column(flag)}; columns") for flag in ("keep", "label")),
     (ID_TEXT, {"text": "TEXT"}, "no column 'TEXT'"),
     (ID_TEXT, {"text": "text", "id": "text"}, "two roles"),
     (ID_TEXT, {"patient": "id", "id": "id"}, "two roles"),
@@ -184,20 +185,20 @@ def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None
             f" {', '.join(str(i + 1) for i in range(len(first)))})"
         )
     assert candidates(first) == f"{columns}; {LOOK}"
-    assert (
-        refused(first)
-        == f"f.csv: cannot tell which column is the text (pass --text NAME; {columns}; {LOOK})"
+    assert refused(first) == (
+        'f.csv: cannot tell which column is the text (pass --text NAME, in Python text="NAME";'
+        f" {columns}; {LOOK})"
     )
     for flag in ("text", "id", "patient"):
         assert (
             refused(first, **{flag: "x"})
-            == f"f.csv: no column 'x' (pass --{flag} NAME; {columns}; {LOOK})"
+            == f"f.csv: no column 'x' ({name_the_column(flag)}; {columns}; {LOOK})"
         )
     for flag in ("keep", "label"):
         message = refused([*first, "id", "text"], **{flag: ("x",)})
         assert (
-            message
-            == f"f.csv: no column 'x' (pass --{flag} NAME; columns: id, text and {columns}; {LOOK})"
+            message == f"f.csv: no column 'x' ({name_the_column(flag)}; columns: id, text and"
+            f" {columns}; {LOOK})"
         )
 
 
@@ -219,7 +220,8 @@ def test_names_that_the_user_said_are_said_back() -> None:
     message = refused(["Quorbina", "verdict", "id"], keep=("verdict",))
     assert f"columns: verdict, id and 1 of another name (column 1); {LOOK}" in message
     message = refused(["verdict", "tale", "id"], text="tale", label=("verdict",), patient="gone")
-    assert "no column 'gone' (pass --patient NAME; columns: verdict, tale, id)" in message
+    assert "no column 'gone' (pass --patient NAME, in Python" in message
+    assert "columns: verdict, tale, id)" in message
     assert "verdict" not in refused(["verdict", "id"], keep=("verdic",))
 
 

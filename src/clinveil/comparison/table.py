@@ -110,7 +110,12 @@ def table_of(comparison: Comparison) -> ComparisonTable:
     lines = list(lines_of(comparison))
     reasons = Reasons()
     short = Reasons()
-    rows = tuple(_row(measured, lines, reasons, short) for measured in comparison.releases)
+    # On a terminal or in a log, only words of invented notes are shown.
+    is_invented = comparison.seed is None
+    rows = tuple(
+        _row(measured, lines, reasons, short, with_phrase=is_invented)
+        for measured in comparison.releases
+    )
     return ComparisonTable(
         lead=_lead(comparison),
         advice=advice(comparison.releases),
@@ -155,7 +160,12 @@ def advice(releases: Sequence[MeasuredRelease]) -> str:
 
 
 def _row(
-    measured: MeasuredRelease, lines: Sequence[Line], reasons: Reasons, short: Reasons
+    measured: MeasuredRelease,
+    lines: Sequence[Line],
+    reasons: Reasons,
+    short: Reasons,
+    *,
+    with_phrase: bool,
 ) -> TableRow:
     kind = "" if measured.name == measured.kind else f" ({measured.kind})"
     if measured.why:
@@ -168,7 +178,7 @@ def _row(
             cells=tuple((missing,) for _ in GROUPS),
             short=(
                 ("", (Entry("", measured.name),)),
-                ("reads like", (Entry("", NONE, short.letter(measured.why)),)),
+                ("use", (Entry("", NONE, short.letter(measured.why)),)),
             ),
         )
     cells = {line: line.cell(measured) for line in lines}
@@ -184,7 +194,7 @@ def _row(
             tuple(_entries([(line, cells[line]) for line in lines if line.group == group], reasons))
             for group in GROUPS
         ),
-        short=tuple(_short(measured, cells, short)),
+        short=tuple(_short(measured, cells, short, with_phrase=with_phrase)),
     )
 
 
@@ -206,14 +216,19 @@ def _entries(
 
 
 def _short(
-    measured: MeasuredRelease, cells: dict[Line, ComparisonCell], reasons: Reasons
+    measured: MeasuredRelease,
+    cells: dict[Line, ComparisonCell],
+    reasons: Reasons,
+    *,
+    with_phrase: bool,
 ) -> Iterator[tuple[str, tuple[Entry, ...]]]:
     """Yield heading and entries of the lines in the terminal."""
     yield "", (Entry("", measured.name),)
     phrase = Entry("", f"“{measured.phrase}”")
     if not measured.phrase:
         phrase = Entry("", NONE, reasons.letter(NO_NOTES))
-    yield "reads like", (phrase,)
+    if with_phrase:
+        yield "reads like", (phrase,)
     uses = [(line, cell) for line, cell in cells.items() if line.group == "use"]
     yield "use", tuple(_entries(uses, reasons, short=True))
     risks = [(line, cell) for line, cell in cells.items() if line.group == "risk"]

@@ -229,11 +229,16 @@ def resolve(
     return Resolved(columns, tuple(guessed), preset, flag)
 
 
+def name_the_column(role: str) -> str:
+    """Return the hint that asks for the column of a role, for both interfaces."""
+    return f'pass --{role} NAME, in Python {role}="NAME"'
+
+
 def _required(
     names: Sequence[str], name: str, role: str, where: str, shown: Collection[str]
 ) -> str:
     if name not in names:
-        hint = f"pass --{role} NAME; {candidates(names, shown)}"
+        hint = f"{name_the_column(role)}; {candidates(names, shown)}"
         raise InputError(f"no column {name!r}", where=where, hint=hint)
     return name
 
@@ -253,8 +258,8 @@ def _guess(
         return matches[0] if matches else None
     if matches:
         problem = f"{len(matches)} columns could be the {role}: {', '.join(matches)}"
-        raise InputError(problem, where=where, hint=f"choose one with --{role}")
-    hint = f"pass --{role} NAME; {candidates(names, shown)}"
+        raise InputError(problem, where=where, hint=name_the_column(role))
+    hint = f"{name_the_column(role)}; {candidates(names, shown)}"
     raise InputError(f"cannot tell which column is the {role}", where=where, hint=hint)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.core import InputError, NotesSettings
-from clinveil.corpus.columns import candidates
+from clinveil.corpus.columns import candidates, name_the_column
 from clinveil.corpus.corpus import TEXT, Columns
 from clinveil.corpus.file_format import NotesSource
 
@@ -41,7 +41,7 @@ class SeveralTexts:
     def __post_init__(self) -> None:
         for name in self.texts:
             if name not in self.source.names:
-                hint = f"pass --text NAME; {candidates(self.source.names, self.texts)}"
+                hint = f"{name_the_column('text')}; {candidates(self.source.names, self.texts)}"
                 raise InputError(f"no column {name!r}", where=self.where, hint=hint)
         for name in (TEXT_COLUMN, ROW):
             if name in self.source.names:
