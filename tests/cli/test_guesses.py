@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shlex
 import signal
 import tomllib
@@ -13,6 +15,7 @@ import pytest
 from clinveil.cli import main
 from clinveil.cli.command import COMMON
 from clinveil.cli.groups import COMMANDS, Group
+from clinveil.cli.refusals import ANSWERS, COMMANDS_MEANT, SYNONYMS
 from clinveil.comparison import CompareSettings
 from clinveil.core import UsageError
 
@@ -29,8 +32,8 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_there_are_forty():
-    assert len({one["line"] for one in GUESSES}) == 40
+def test_no_guess_is_there_twice():
+    assert len({one["line"] for one in GUESSES}) == len(GUESSES) == 87
 
 
 @pytest.mark.parametrize("guess", GUESSES, ids=lambda guess: guess["line"])
@@ -70,6 +73,24 @@ SAME = {
     "--workers": "processes or threads",
 }
 """Flags of several settings -> what they have in common."""
+
+
+def test_suggested_flags_and_commands_exist():
+    """Every suggestion is a flag or setting of some command, every command that is named a command,
+    and nothing is suggested for a flag that exists everywhere.
+    """
+    flags = {flag for command in commands() for one in command.parser().params for flag in one.opts}
+    declared = {
+        f"--set {name}"
+        for command in commands()
+        if command.settings
+        for name in command.settings.declared()
+    }
+    shown = set(itertools.chain.from_iterable(SYNONYMS.values()))
+    assert not shown - flags - declared
+    hints = [*ANSWERS.values(), *COMMANDS_MEANT.values()]
+    named = {word for hint in hints for word in re.findall(r"clinveil ([a-z-]+)", hint)}
+    assert named <= {name for name, _ in COMMANDS}
 
 
 def test_a_flag_has_one_meaning():
@@ -118,6 +139,9 @@ def test_paths_by_position_and_by_option(line, places, place, only_parsed):
         ("evaluate transfer n r --model lr", "did you mean --classifier?"),
         ("attack lnkage r k", "did you mean `linkage`?"),
         ("attack theft r k", "one of inversion, linkage"),
+        ("release n --text-folder x", "did you mean --text?"),
+        ("deidentify -i n -o out", "pass NOTES without a flag"),
+        ("release n --as all", "clinveil compare makes all kinds."),
     ],
 )
 def test_what_does_not_fit_is_one_line(line, says, place, only_parsed, capsys):

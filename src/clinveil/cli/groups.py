@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple, Protocol
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from clinveil.core import SIMILAR, Members, UsageError
+from clinveil.cli.refusals import unknown_command
+from clinveil.core import Members
 
 
 class Parsed(Protocol):
@@ -140,11 +140,7 @@ def group_class(members: Commands) -> type[TyperGroup]:
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
             """Import a command and return its parser. Raises UsageError for an unknown command."""
             if args and args[0] not in members and not args[0].startswith("-"):
-                near = get_close_matches(args[0], members.names(), n=1, cutoff=SIMILAR)
-                hint = (
-                    f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(members.names())
-                )
-                raise UsageError(f"there is no command `{args[0]}`", hint=hint)
+                raise unknown_command(members.kind, args[0], members.names())
             name, command, rest = super().resolve_command(ctx, args)
             if name is not None and name in members:
                 command = members.get(name).parser()
