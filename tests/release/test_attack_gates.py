@@ -97,8 +97,11 @@ def test_an_attack_with_enough_cases_decides_over_a_stronger_one_without_power()
     strong = read(60, 300)
     few = read(4, 12, holding="pairs-20", reader="known-pairs")
     assert not gates_of([strong, few])[0].passed
-    (gate,) = gates_of([read(6, 300), read(1, 12, holding="pairs-20")])
+    few = read(1, 12, holding="pairs-20")
+    (gate,) = gates_of([read(6, 300), few])
     assert gate.outcome == "held" and gate.value == 0.02
+    (gate,) = gates_of([read(6, 300), few], PUBLIC)
+    assert gate.outcome == "not decided" and not gate.passed and gate.value == 1 / 12
 
 
 def test_without_a_limit_the_value_is_shown_and_refuses_nothing():

@@ -115,13 +115,20 @@ def _without_value(of: str, risk: str, finding: Finding, kind: str) -> Gate:
 
 def _decisive(of: str, tried: Sequence[Finding], rule: Limit) -> Gate:
     """Return one gate for several attacks: the first that is not held; if all are, that of the
-    strongest attack that has enough cases.
+    strongest attack that has enough cases. For the public, an attack with too few cases whose
+    value is above the limit is not hidden by another one.
     """
     gates = list[Gate]()
     for finding in sorted(tried, key=above_chance, reverse=True):
         attack = (finding.attack or "an attack").replace("_", " ")
         gates.append(_estimated(of, finding, rule, {"attack": attack, "attacks": len(tried)}))
-    return min(gates, key=lambda gate: (gate.within, gate.undecided))
+
+    def order(gate: Gate) -> tuple[bool, bool]:
+        is_above = float(gate.value or 0.0) > float(gate.limit or 0.0)
+        is_open = gate.undecided and is_above and rule.audience == "public"
+        return gate.within, gate.undecided and not is_open
+
+    return min(gates, key=order)
 
 
 def _estimated(of: str, finding: Finding, rule: Limit, fill: Mapping[str, object]) -> Gate:
