@@ -309,6 +309,13 @@ def _from_model(
 
 
 @helper
+def _powered(chance: float, strength: float) -> float:
+    """Return a probability to the power `strength`; at least `_LEAST` to it."""
+    chance = max(chance, _LEAST)
+    return chance if strength == 1.0 else chance**strength
+
+
+@helper
 def _fit(
     context: ContextTables, nodes: Ints, row: int, label: int, is_last: bool, strength: float
 ) -> float:
@@ -317,8 +324,7 @@ def _fit(
     chance = 0.0
     if token >= 0:
         chance = _probability(context, nodes, token) * _factor(context, token, label, is_last)
-    chance = max(chance, _LEAST)
-    return chance if strength == 1.0 else chance**strength
+    return _powered(chance, strength)
 
 
 @helper
@@ -407,21 +413,35 @@ def draw_in_context(
 
 
 @helper
-def _fill(context: ContextTables, nodes: Ints, label: int, is_last: bool, chances: Doubles) -> None:
-    """Write the probability of every token after the context, up to the norm of its factors."""
+def _fill(context: ContextTables, nodes: Ints, added: Doubles, touched: Ints) -> tuple[int, float]:
+    """Add to `added` the probability of each token from the n-grams of the context, and list these
+    tokens; return their number, and the weight of the shares without context.
+    """
     rest = 1.0
-    chances[:] = 0.0
+    n_touched = 0
     for level in range(nodes.size - 1, -1, -1):
         if nodes[level] >= 0:
             place = context.first_context[level] + nodes[level]
             weight = context.weights[place]
             for ngram in range(context.starts[place], context.starts[place + 1]):
-                if context.shares[ngram] > 0.0:
-                    chances[context.tokens[ngram]] += rest * weight * context.shares[ngram]
+                chance = rest * weight * context.shares[ngram]
+                if chance > 0.0:
+                    token = context.tokens[ngram]
+                    if added[token] == 0.0:
+                        touched[n_touched] = token
+                        n_touched += 1
+                    added[token] += chance
             rest *= 1.0 - weight
-    for token in range(chances.size):
-        chances[token] += rest * context.shares[token]
-        chances[token] *= _factor(context, token, label, is_last)
+    return n_touched, rest
+
+
+@helper
+def _chance(
+    context: ContextTables, token: int, label: int, is_last: bool, added: Doubles, rest: float
+) -> float:
+    """Return the probability of a token after `_fill`, up to the norm of its factors."""
+    chance = added[token] + rest * context.shares[token]
+    return chance * _factor(context, token, label, is_last)
 
 
 @kernel
@@ -453,8 +473,13 @@ def likelihoods_in_context(
     near = np.empty(n_entries, dtype=np.float64)
     model = np.zeros(outputs.size, dtype=np.float64)
     nodes = np.empty(context.first_context.size, dtype=np.int64)
-    chances = np.empty(context.rows.size, dtype=np.float64)
-    fits = np.empty(context.rows.size, dtype=np.float64)
+    added = np.zeros(context.rows.size, dtype=np.float64)
+    touched = np.empty(context.rows.size, dtype=np.int64)
+    # The sum over all tokens is that of the shares without context, and of the n-grams.
+    norms = np.zeros(2, dtype=np.float64)
+    for token in range(context.rows.size):
+        norms[0] += context.shares[token] * _factor(context, token, label, False)
+        norms[1] += context.shares[token] * _factor(context, token, label, True)
     _begin(context, nodes)
     filled = 0
     for i in range(outputs.size):
@@ -463,22 +488,28 @@ def likelihoods_in_context(
         output = outputs[i]
         token = context.ids[output]
         is_last = i + 1 == outputs.size or stops[i + 1]
-        _fill(context, nodes, label, is_last, chances)
+        n_touched, rest = _fill(context, nodes, added, touched)
+        fit = _powered(0.0, strength)
         if token >= 0:
-            model[i] = chances[token] / chances.sum()
-        for j in range(fits.size):
-            chance = max(chances[j], _LEAST)
-            fits[j] = chance if strength == 1.0 else chance**strength
+            chance = _chance(context, token, label, is_last, added, rest)
+            total = rest * norms[np.int64(is_last)]
+            for j in range(n_touched):
+                total += added[touched[j]] * _factor(context, touched[j], label, is_last)
+            model[i] = chance / total
+            fit = _powered(chance, strength)
         for k in range(starts[output], starts[output + 1]):
             row = inputs[k]
             near[filled] = 1.0
             if not tables.kept[row]:
                 total = 0.0
                 for entry in range(tables.indptr[row], tables.indptr[row + 1]):
-                    fit = fits[context.ids[tables.indices[entry]]]
-                    total += context.probabilities[entry] * fit
-                chance = context.probabilities[entries[k]] * fits[token] / total
+                    other = context.ids[tables.indices[entry]]
+                    chance = _chance(context, other, label, is_last, added, rest)
+                    total += context.probabilities[entry] * _powered(chance, strength)
+                chance = context.probabilities[entries[k]] * fit / total
                 near[filled] = background * model[i] + (1.0 - background) * chance
             filled += 1
+        for j in range(n_touched):
+            added[touched[j]] = 0.0
         _advance(context, nodes, token)
     return near, model
