@@ -109,13 +109,14 @@ def _at_best(gains: csr_matrix, fragments: Ints, least: float) -> Doubles:
     length = fragments.shape[1]
     used, columns = np.unique(fragments, return_inverse=True)
     columns = columns.reshape(fragments.shape)
-    logs = np.zeros((n + length, used.size))
+    # By word, so that each step below reads whole rows.
+    logs = np.zeros((used.size, n + length))
     known = used < gains.shape[1]
-    logs[:n, known] = np.log1p(gains[:, used[known]].toarray() / least)
-    sums = np.zeros((n, fragments.shape[0]))
+    logs[known, :n] = np.log1p(csr_matrix(gains.T)[used[known]].toarray() / least)
+    sums = np.zeros((fragments.shape[0], n))
     for k in range(length):
-        sums += logs[k : k + n, columns[:, k]]
-    return np.asarray(logsumexp(sums, axis=0) - np.log(n))
+        sums += logs[columns[:, k], k : k + n]
+    return np.asarray(logsumexp(sums, axis=1) - np.log(n))
 
 
 def matchers_in_context(
