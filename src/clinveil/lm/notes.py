@@ -123,6 +123,10 @@ class EncodedNotes:
         """Return the tokens of one note."""
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
+    def rows(self, rows: Ints) -> EncodedNotes:
+        """Return some of the notes, without conditions."""
+        return joined([self.note(row) for row in rows.tolist()], self.characters[rows])
+
     @property
     def lengths(self) -> Ints:
         """Tokens of each note, (n_notes,)."""

@@ -221,11 +221,11 @@ def _score_notes(
 ) -> ScoredNotes:
     """Score the notes of both sides under the model, and under n-grams of the reference."""
     encoded = _encoded(training, held_out, model.vocabulary)
+    patients = training.patients + held_out.patients
     if reference is None:
-        other = _crossfitted(training, held_out, model.vocabulary, rng)
+        other = _crossfitted(encoded, patients, model.vocabulary, rng)
     else:
         other = _totals(model_of_text(reference, model.vocabulary), encoded)
-    patients = training.patients + held_out.patients
     members = np.arange(len(patients)) < len(training)
     return ScoredNotes(patients, members, _totals(model, encoded), encoded.lengths, other)
 
@@ -235,21 +235,18 @@ def _encoded(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary)
 
 
 def _crossfitted(
-    training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary, rng: Generator
+    notes: EncodedNotes, patients: Sequence[str], vocabulary: Vocabulary, rng: Generator
 ) -> Doubles:
     """Return the log-probability of each note under n-grams of the patients in the other folds, of
     either side.
     """
-    texts = training.texts + held_out.texts
-    note_ids = training.note_ids + held_out.note_ids
-    notes = PlainNotes(texts, note_ids, training.patients + held_out.patients)
-    patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+    patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
     fold = rng.permutation(np.arange(patient.max() + 1) % FOLDS)[patient]
     totals = np.empty(len(notes))
     for number in range(FOLDS):
         inside = np.flatnonzero(fold == number)
-        model = model_of_text(notes.rows(np.flatnonzero(fold != number).tolist()), vocabulary)
-        totals[inside] = _totals(model, encode([notes.texts[row] for row in inside], vocabulary))
+        model = train_ngram(notes.rows(np.flatnonzero(fold != number)), vocabulary)
+        totals[inside] = _totals(model, notes.rows(inside))
     return totals
 
 
