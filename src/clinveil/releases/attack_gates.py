@@ -51,6 +51,7 @@ DRAWN = "Random draws can produce it too; any hit is refused."
 NO_LIST = (
     "No known-patient list was given (--patients), so no patient's identifiers were searched for."
 )
+PASS_LIST = "Pass the list of known patients (--patients FILE)."
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 
@@ -339,7 +340,7 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
     if not gates:
         why = own[0].why if own else NO_LIST
         missing = gate("own_name", within=True, value=None, limit=0, meaning=why)
-        gates.append(replace(missing, undecided=True))
+        gates.append(replace(missing, undecided=True, hint=PASS_LIST))
     return gates
 
 

@@ -129,8 +129,10 @@ class Outcome:
             value, most = (
                 f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.limit)
             )
-            what = f"{value} {gate.unit} (limit {most})" if gate.value is not None else gate.meaning
-            yield f"{gate.outcome.upper():<9}{gate.name}: {what}. {gate.hint}"
+            what = gate.meaning
+            if gate.value is not None:
+                what = f"{value} {gate.unit} (limit {most})"
+            yield f"{gate.outcome.upper()} {gate.name}: {what.rstrip('.')}. {gate.hint}"
         yield f"report   {(self.folder.vault if failed else self.folder.release) / REPORT}"
         if not failed:
             yield f"release  {self.folder.release} ({self.kind})"
