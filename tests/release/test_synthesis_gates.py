@@ -232,7 +232,10 @@ def test_where_neither_gate_could_see_a_copy_nothing_leaves():
     made = [" ".join(reversed(text.split())) for text in training]
     found = looked(made, sides=sides_of(training, held_out), span=50, min_patients=1)
     assert [gate.outcome for gate in found.gates[2:4]] == ["not decided", "not held"]
-    assert "test_share" in found.gates[-1].hint
+    assert "test_share" in found.gates[-2].hint
+    names = found.gates[-1]
+    assert (names.risk, names.outcome) == ("known_names", "not decided")
+    assert "--patients" in names.hint
 
 
 def altered(text, how, rng):

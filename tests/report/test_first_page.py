@@ -43,7 +43,7 @@ def row_words(page, question):
 
 
 def test_a_row_shows_the_strongest_gated_adversary():
-    names = row_of(record(), "names")
+    names = row_of(record(), "names recovered")
     assert names.gate.name == "planted names recovered"
     assert names.note == "planted names recovered; Recipient with 20 known pairs"
     assert names.figure.value.value == 14 / 512
@@ -66,9 +66,9 @@ def test_questions_that_do_not_apply_are_named_and_those_without_a_gate_are_not_
         verdicts=(Verdict("agreement", (gate("names", "held"), gate("copies", "does not apply"))),),
     )
     page = first_page(held)
-    assert [row.question.name for row in page.rows] == ["names"]
+    assert [row.question.name for row in page.rows] == ["names recovered"]
     assert page.absent == ("copies and memory",)
-    assert len(page.unmeasured) == 8 and "words" in page.unmeasured
+    assert len(page.unmeasured) == 8 and "words recovered" in page.unmeasured
     said = words_of(render(held))
     assert "Does not apply: copies and memory." in said
     assert "Not measured: identifiers missed, identifiers left, words" in said
@@ -145,7 +145,7 @@ def test_a_row_that_is_not_held_says_what_to_change():
 def test_one_hint_for_several_questions_is_given_once():
     both = Verdict("agreement", (gate("names", "not held"), gate("words", "not held")))
     assert [name for name, _ in first_page(replace(record(), verdicts=(both,))).changes] == [
-        "names"
+        "names recovered"
     ]
 
 
@@ -281,7 +281,7 @@ def test_known_pairs_have_one_figure_on_page_one_and_in_the_table():
         share("words", "pairs-20", 47, 10_000, 0.001, gated=True),
     )
     held = with_findings(record(), *found)
-    row, (line,) = row_of(held, "words"), table(held).lines
+    row, (line,) = row_of(held, "words recovered"), table(held).lines
     assert row.note == "Recipient with shadow vectors"  # who got it
     assert row.figure.value == line.cells[-1].row.value == number(0.0094, "share")
     assert [cell.by for cell in line.cells] == ["", "Recipient with shadow vectors"]
@@ -356,13 +356,13 @@ def test_a_held_row_does_not_conceal_a_risk_without_a_limit():
     assert row.besides == said
     assert said.replace("\u202f", " ") in row_words(render(held), row.question.asks)
     assert said.replace("\u202f", " ") in release_card(held).replace("\\", "")
-    assert row_of(record(), "words").besides == ""
+    assert row_of(record(), "words recovered").besides == ""
 
 
 def test_risks_that_were_not_measured_have_a_reason():
     why = replace(gate("names", "not decided"), value=None, meaning="no name is known")
     held = replace(record(), verdicts=(Verdict("agreement", (why,)),))
-    assert row_of(held, "names").why == "No name is known."
+    assert row_of(held, "names recovered").why == "No name is known."
     assert "No name is known. not decided" in row_words(
         render(held), "Can names of patients be recovered?"
     )

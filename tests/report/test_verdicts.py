@@ -59,7 +59,7 @@ def test_the_worst_risk_of_a_question_is_in_its_row(worse):
     (answer,) = (
         answer
         for answer in Verdict("agreement", (*better, worst)).answers
-        if answer.question.name == "names"
+        if answer.question.name == "names recovered"
     )
     assert answer.worst == worst
     assert answer.outcome == ranked[worse]
@@ -112,18 +112,19 @@ MUST_NOT = "Must not leave to recipients under an agreement"
         (
             {"words": "not limited"},
             {"words": "not held"},
-            f"{MAY}: every limit is held. Not for the public: words.",
+            f"{MAY}: every limit is held. Not for the public: words recovered.",
         ),
         (
             {"identifiers_missed": "not decided"},
             {"identifiers_missed": "not decided"},
-            f"{MAY}; not decided: identifiers missed. Not for the public: identifiers missed.",
+            f"{MAY}; not decided: identifiers missed. Not for the public; not decided: identifiers"
+            " missed.",
         ),
         ({"residues": "not held"}, {}, f"{MUST_NOT}: identifiers left."),
         (
             {"names": "not held", "use": "not held", "words": "not decided"},
             {"names": "not held"},
-            f"{MUST_NOT}: names, use.",
+            f"{MUST_NOT}: names recovered, use.",
         ),
     ],
 )
@@ -134,7 +135,11 @@ def test_the_sentence_by_hand(agreement, public, sentence):
 
 def test_the_sentence_for_the_public_is_about_the_public_only():
     both = (verdict_of("public", words="not held"), verdict_of("agreement"))
-    assert overall(both) == "Must not leave to the public: words."
+    assert overall(both) == "Must not leave to the public: words recovered."
+    both = (verdict_of("public", words="not held", residues="not decided"),)
+    assert overall(both) == (
+        "Must not leave to the public: words recovered; not decided: identifiers left."
+    )
     assert overall((verdict_of("public"),)) == "May leave to the public: every limit is held."
 
 
@@ -164,10 +169,12 @@ def test_the_sentence_names_exactly_the_rows_that_refuse(outcomes, for_public, f
     rows = {row.question.name: row.outcome for row in page.rows}
     refusing = {"not held"} if first == "agreement" else {"not held", "not decided"}
     expected = [name for name in NAMES if rows.get(name) in refusing]
-    may, _, names = page.verdict.rstrip(".").partition(": ")
     if expected:
-        assert names.split(", ") == expected
-    assert may.startswith("Must not leave") is bool(expected)
+        said, _, undecided = page.verdict.rstrip(".").partition("; not decided: ")
+        broken = said.partition(": ")[2]
+        named = [name for part in (broken, undecided) if part for name in part.split(", ")]
+        assert named == sorted(expected, key=lambda name: rows[name] == "not decided")
+    assert page.verdict.startswith("Must not leave") is bool(expected)
     assert page.headline.startswith(page.verdict)
     to = "to recipients under an agreement" if first == "agreement" else "to the public"
     assert to in page.verdict

@@ -73,7 +73,7 @@ _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
     "obfuscated": {"membership": _SHARED_ONLY, "copies": _COPY_GATES},
     "deidentified": {**dict.fromkeys(_WORDS, _AS_THEY_ARE), **_WORD_BY_WORD},
     "synthetic": {
-        **dict.fromkeys(("names", "words", "rare words"), _NO_SOURCE),
+        **dict.fromkeys(_WORDS, _NO_SOURCE),
         **dict.fromkeys(KNOWN, _NO_NOTE),
         "kept columns": "does not apply, because no column is copied from the source",
     },

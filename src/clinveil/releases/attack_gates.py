@@ -19,7 +19,7 @@ from pathlib import Path
 from clinveil.attacks import NOT_APPLICABLE, Target, above_chance, is_area, target_of
 from clinveil.core import Finding, KnownList
 from clinveil.corpus import Columns
-from clinveil.releases.gates import FAULT, gate
+from clinveil.releases.gates import FAULT, PASS_LIST, gate
 from clinveil.report import SMALL, SPACE, Gate, Limit, share
 from clinveil.stats import ALPHA, clopper_pearson, has_power, leaks_refused_from
 
@@ -38,8 +38,9 @@ TARGETS_OF: Mapping[str, tuple[str, tuple[Target, ...]]] = {
     "membership": ("membership", ("membership",)),
 }
 NOT_READ = {
-    "obfuscated": "A missed identifier is replaced like every word: see names.",
-    "synthetic": "A missed identifier is written only if patients share it: see names and copies.",
+    "obfuscated": "A missed identifier is replaced like every word: see names recovered.",
+    "synthetic": "A missed identifier is written only if patients share it: see names recovered and"
+    " copies.",
 }
 WITHOUT_INPUT = {
     "other_notes": "Too few patients have several notes.",
@@ -51,7 +52,6 @@ DRAWN = "Random draws can produce it too; any hit is refused."
 NO_LIST = (
     "No known-patient list was given (--patients), so no patient's identifiers were searched for."
 )
-PASS_LIST = "Pass the list of known patients (--patients FILE)."
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 

@@ -40,6 +40,8 @@ TRAINED_TASKS = {"utility.transfer": "classifier", "utility.sequence": "sentence
 HALFWAY = 0.5  # of the way from random words to real notes
 FAULT = "This is a program error. Do not release; report it."
 SPANS = (10, 20, 50)  # words in a row of the copy search
+PASS_LIST = "Pass the list of known patients (--patients FILE)."
+NOT_SEARCHED = "No known-patient list was given, so the notes were not searched for their names."
 NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
 SHARED = (
     "The model has no sequence of fewer than channel.min_patients patients, and limits repetition"
@@ -180,13 +182,14 @@ def use_gates(findings: Sequence[Finding]) -> list[Gate]:
     others = [TRAINED_TASKS[f.measure] for f in tested if (f.low or 0.0) <= 0]
     shown = [f"better than random words: {', '.join(better)}"] if better else []
     shown += [f"not shown to be better: {', '.join(others)}"] if others else []
+    number = [f"Best of {len(tested)} tasks"] if len(tested) > 1 else []
     return [
         gate(
             "use",
             within=is_better or could_be_halfway,
             value=best.value,
             limit=0,
-            meaning=f"Best of {len(tested)}; {'; '.join(shown)}.",
+            meaning=f"{'; '.join([*number, *shown])}.".capitalize(),
             undecided=not is_better,
             finding=best,
         )
@@ -294,7 +297,10 @@ def examine(
         )
     long, near, whole = _seeing(_copy_gates(scan, span))
     gates += [long, whole, near]
-    if feed is not None:
+    if feed is None:
+        missing = gate("known_names", within=True, value=None, limit=0, meaning=NOT_SEARCHED)
+        gates.append(replace(missing, undecided=True, hint=PASS_LIST))
+    else:
         names = known_names(written, feed, rng)
         found.append(names.finding)
         gates.append(_names(names))

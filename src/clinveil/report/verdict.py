@@ -174,6 +174,19 @@ class Verdict:
         return (*asked, *(gate.name for gate in self.checks if not gate.passed))
 
     @property
+    def reasons(self) -> str:
+        """What refuses the release, as the end of a sentence: ": what is not held; not decided:
+        the rest".
+        """
+        open_questions = {
+            answer.question.name for answer in self.answers if answer.outcome == "not decided"
+        }
+        broken = [name for name in self.refusing if name not in open_questions]
+        undecided = [name for name in self.refusing if name in open_questions]
+        said = f": {listed(broken)}" if broken else ""
+        return f"{said}; not decided: {listed(undecided)}" if undecided else said
+
+    @property
     def undecided(self) -> tuple[str, ...]:
         """Names of the questions that are not decided and do not refuse the release."""
         return tuple(
@@ -197,7 +210,7 @@ class Verdict:
             return "Must not leave: nothing was checked."
         to = "to recipients under an agreement" if self.audience == "agreement" else "to the public"
         if not self.may_leave:
-            return f"Must not leave {to}: {listed(self.refusing)}."
+            return f"Must not leave {to}{self.reasons}."
         if self.undecided:
             return f"May leave {to}; not decided: {listed(self.undecided)}."
         return f"May leave {to}: every limit is held."
@@ -212,7 +225,7 @@ def overall(verdicts: Sequence[Verdict]) -> str:
     public = rest[0]
     if public.may_leave:
         return f"{first} The limits for the public are held too."
-    return f"{first} Not for the public: {listed(public.refusing)}."
+    return f"{first} Not for the public{public.reasons}."
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
