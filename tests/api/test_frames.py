@@ -188,8 +188,24 @@ def test_known_patients_are_a_file_a_frame_or_patients(tmp_path):
             deidentified(notes, patients=wrong)
     with pytest.raises(UsageError, match="a key cannot be of type int"):
         deidentified(notes, key=42)
-    with pytest.raises(UsageError, match="names cannot be of type DataFrame"):
-        clinveil.attack.names([], people)
+    with pytest.raises(UsageError, match="names cannot be of type int"):
+        clinveil.attack.names([], 7)
+    with pytest.raises(
+        UsageError, match=r"patients cannot be of type DataFrame \(write it to a file"
+    ):
+        clinveil.release(notes, tmp_path / "out", kind="deidentified", patients=people)
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_are_read_from_a_frame_and_a_dictionary():
+    vectors = clinveil.embed([NOTE] * 20, epochs=1, dim=4)
+    people = pd.DataFrame({"patient_id": ["p1", "p2"], "name": ["Zyra Quux", "Dr Seen"]})
+    spoken = {"p1": "Zyra Quux", "p2": "Dr Seen"}
+    whole = [
+        clinveil.attack.names(vectors, given) for given in (people, spoken, [*spoken.values()])
+    ]
+    assert [f.as_dict() for f in whole[0]] == [f.as_dict() for f in whole[1]]
+    assert [f.value for f in whole[0]] == [f.value for f in whole[2]]
 
 
 def test_rows_are_numbered_where_a_frame_has_no_ids():

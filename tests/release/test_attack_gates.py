@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.attacks.threats import not_applicable, tagged, target_of
-from clinveil.core import Finding
+from clinveil.core import Finding, KnownList
 from clinveil.corpus import Columns
 from clinveil.releases.attack_gates import (
     TARGETS_OF,
@@ -22,6 +22,7 @@ from clinveil.releases.attack_gates import (
     enough,
     kept_gates,
     missed_gate,
+    patient_gates,
     refused_from,
 )
 from clinveil.releases.gates import judged
@@ -317,3 +318,24 @@ def test_an_attack_that_was_not_run_is_not_decided_and_refuses_the_public():
     assert gates.keys() == TARGETS_OF.keys()
     assert {risk for risk, gate in gates.items() if gate.passed} == {"other_notes", "public_texts"}
     assert gates["ten_words"].outcome == "not decided"
+
+
+def own(measure, control, count=0):
+    made = Finding(f"attack.own_{measure}", count / 300, 300, unit="patients", count=count)
+    known = KnownList(in_feed=300, in_release=300) if measure == "name" else None
+    return replace(made, control=control, p=1.0, known_list=known)
+
+
+def outcomes(*findings):
+    return {gate.name: gate.outcome for gate in patient_gates(findings) if gate.finding}
+
+
+def test_a_search_that_could_find_nothing_decides_nothing():
+    """If nothing of the list occurs in the original notes either, the list is perhaps another's."""
+    assert set(outcomes(own("name", 0.0), own("phone", 0.0)).values()) == {"not decided"}
+    # Notes without telephone numbers are no reason to doubt the list.
+    assert set(outcomes(own("name", 0.4), own("phone", 0.0)).values()) == {"held"}
+    # Without the original notes there is no control.
+    assert set(outcomes(own("name", None), own("phone", None)).values()) == {"held"}
+    found = outcomes(own("name", 0.0), own("phone", 0.0, count=3))
+    assert sorted(found.values()) == ["not decided", "not held"]

@@ -273,7 +273,7 @@ def test_a_release_of_nothing_still_makes_a_page():
     said = Page(page).said
     assert "Must not leave: nothing was checked." in said and '<header class="refused">' in page
     assert (
-        "Not measured: identifiers missed, identifiers left, names recovered, words recovered"
+        "Not measured: identifiers missed, identifiers left, names disclosed, words recovered"
         in said
     )
     assert "No attack was run on this release" in said and "No utility was measured" in said

@@ -59,7 +59,7 @@ def test_the_worst_risk_of_a_question_is_in_its_row(worse):
     (answer,) = (
         answer
         for answer in Verdict("agreement", (*better, worst)).answers
-        if answer.question.name == "names recovered"
+        if answer.question.name == "names disclosed"
     )
     assert answer.worst == worst
     assert answer.outcome == ranked[worse]
@@ -124,7 +124,7 @@ MUST_NOT = "Must not leave to recipients under an agreement"
         (
             {"names": "not held", "use": "not held", "words": "not decided"},
             {"names": "not held"},
-            f"{MUST_NOT}: names recovered, use.",
+            f"{MUST_NOT}: names disclosed, use.",
         ),
     ],
 )

@@ -135,10 +135,13 @@ def _names(people: Any, _: NoteRoles) -> Any:
         return read_names(
             local_path_of(people, "the names", "check the path; pass names as a list: [name]")
         )
+    if nw.dependencies.is_into_dataframe(people):
+        people = known_patients(people)
     if not isinstance(people, Mapping | list | tuple):
-        hint = "pass a file, a dictionary id -> clinveil.Patient, or a list of full names"
+        hint = "pass a file, a frame, a dictionary id -> clinveil.Patient, or a list of full names"
         raise UsageError(f"names cannot be of type {type(people).__name__}", hint=hint)
-    names = [patient.name for patient in people.values()] if isinstance(people, Mapping) else people
+    names = list(people.values()) if isinstance(people, Mapping) else people
+    names = [getattr(person, "name", person) for person in names]
     return [tuple(name.split()) if isinstance(name, str) else tuple(name) for name in names]
 
 

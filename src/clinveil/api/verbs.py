@@ -87,6 +87,7 @@ def release(
     from clinveil.releases import ReleaseSettings, ReusedRun, no_kind
     from clinveil.releases import release as run
 
+    _paths_only(options)
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     file = None if config is None else Path(config)
     # Reject wrong options before anything is written.
@@ -100,6 +101,17 @@ def release(
     if outcome.refused:
         warn(_failed(outcome), InputWarning, stacklevel=4)
     return outcome
+
+
+def _paths_only(options: Mapping[str, Any]) -> None:
+    """Raise UsageError for lists of people that are no path: the vault names the file, so that the
+    same run can be continued.
+    """
+    for name in ("patients", "staff"):
+        if not isinstance(options.get(name), str | Path | None):
+            kind = type(options[name]).__name__
+            hint = "write it to a file first, such as patients.parquet, and pass its path"
+            raise UsageError(f"{name} cannot be of type {kind}", hint=hint)
 
 
 def _failed(outcome: Outcome) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -11,9 +10,6 @@ from rich.text import Text
 
 from clinveil.core import Finding, write_findings
 from clinveil.report import NONE, row, terse
-
-if TYPE_CHECKING:
-    pass
 
 _WIDE = 160  # columns, if the output is not a terminal
 
@@ -85,6 +81,8 @@ def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
 def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
     """Yield the kind of each remark on a finding, its text, and whether the measure is named."""
     yield "asks", finding.question, True
+    if finding.scores is not None:
+        yield "value", "share of the gap from the floor (0) to the ceiling (1)", True
     yield "beware", finding.warning, True
     for remark in finding.remarks:
         yield "note", remark, True

@@ -19,7 +19,7 @@ from pathlib import Path
 from clinveil.attacks import NOT_APPLICABLE, Target, above_chance, is_area, target_of
 from clinveil.core import Finding, KnownList
 from clinveil.corpus import Columns
-from clinveil.releases.gates import FAULT, PASS_LIST, gate
+from clinveil.releases.gates import FAULT, PASS_LIST, SPANS, gate
 from clinveil.report import SMALL, SPACE, Gate, Limit, share
 from clinveil.stats import ALPHA, clopper_pearson, has_power, leaks_refused_from
 
@@ -38,8 +38,8 @@ TARGETS_OF: Mapping[str, tuple[str, tuple[Target, ...]]] = {
     "membership": ("membership", ("membership",)),
 }
 NOT_READ = {
-    "obfuscated": "A missed identifier is replaced like every word: see names recovered.",
-    "synthetic": "A missed identifier is written only if patients share it: see names recovered and"
+    "obfuscated": "A missed identifier is replaced like every word: see names disclosed.",
+    "synthetic": "A missed identifier is written only if patients share it: see names disclosed and"
     " copies.",
 }
 WITHOUT_INPUT = {
@@ -51,6 +51,10 @@ DROPPED = "Holds by construction: no digit is written (--set channel.numbers=dro
 DRAWN = "Random draws can produce it too; any hit is refused."
 NO_LIST = (
     "No known-patient list was given (--patients), so no patient's identifiers were searched for."
+)
+NOWHERE = (
+    "No identifier of the known-patient list occurs in the original notes either, so the search"
+    " could find nothing."
 )
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
@@ -97,9 +101,10 @@ def _not_run(of: str, risk: str, kind: str) -> Gate:
 def absent_gates(findings: Sequence[Finding]) -> list[Gate]:
     """Return the gate on copies for a kind of release that writes no text of a model."""
     found = [f for f in findings if f.measure == NOT_APPLICABLE and target_of(f) == "copies"]
+    copied = {"span": max(SPANS)}
     return [
         replace(
-            gate("copies", within=True, value=None, limit=0, fill={"span": ""}, meaning=one.why),
+            gate("copies", within=True, value=None, limit=0, fill=copied, meaning=one.why),
             inapplicable=True,
         )
         for one in found
@@ -318,7 +323,7 @@ def missed_gate(findings: Sequence[Finding], rule: Limit, kind: str, cost: str) 
 
 def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[Gate]:
     """Return the gates on patients' own identifiers in their released notes; not decided without a
-    known-patient list.
+    known-patient list, or with one of which nothing occurs in the original notes.
 
     Identifiers that the list does not contain have no gate; the report warns about them.
 
@@ -341,6 +346,12 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
         why = own[0].why if own else NO_LIST
         missing = gate("own_name", within=True, value=None, limit=0, meaning=why)
         gates.append(replace(missing, undecided=True, hint=PASS_LIST))
+    controls = [finding.control for finding in own if finding.control is not None]
+    if controls and not any(controls):
+        gates = [
+            replace(one, undecided=True, meaning=NOWHERE) if one.within and one.finding else one
+            for one in gates
+        ]
     return gates
 
 

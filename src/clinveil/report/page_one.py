@@ -181,7 +181,7 @@ class FirstPage:
         covers: what the agreement must say because risks have no limit.
         unchanged: columns that leave as they are. joins: the earlier release under the same key, or
             "". earlier: whether there are other releases of these notes.
-        purposes: what the release can train: no task without evidence or worse than the floor.
+        purposes: what the release can train: tasks shown to be better than the floor.
     """
 
     state: str
@@ -231,11 +231,9 @@ class FirstPage:
 
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record."""
-    worse = {
-        f.measure
-        for f in record.findings
-        if is_no_evidence(f) or (f.value is not None and f.value < 0)
-    }
+    tested = [f for f in record.findings if f.value is not None]
+    useless = {f.measure for f in tested if is_no_evidence(f) or (f.low or f.value or 0.0) <= 0.0}
+    useful = {f.measure for f in tested} - useless
     verdict = record.verdict
     rows = [_row(answer, record) for answer in verdict.answers]
     return FirstPage(
@@ -259,7 +257,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
         ),
         joins=JOINS.format(clipped(record.reuses, NAME_LENGTH)) if record.reuses else "",
         earlier=bool(record.earlier),
-        purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
+        purposes=tuple(purpose for task, purpose in PURPOSES.items() if task in useful),
     )
 
 

@@ -8,7 +8,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -146,7 +146,7 @@ class Verdict:
     """
 
     audience: Audience
-    gates: tuple[Gate, ...]
+    gates: tuple[Gate, ...] = field(repr=False)
 
     @property
     def may_leave(self) -> bool:
