@@ -111,7 +111,7 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         ("layers=2", r"^--set: this command has no setting layers \(its name is lm\.layers\)"),
         ("window=2", r"\(its name is vectors\.window or lm\.window\)"),
         ("as=synthetic", r"\(its name is kind\)"),
-        ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type"),
+        ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type \(write a whole number"),
         ("lm.layers", r"^--set lm\.layers: no value \(write KEY=VALUE\)"),
         ("lm=3", r"^--set: lm is a group of settings \(set lm\.model and others\)$"),
         ("synthetic=x", r"^--set: synthetic is a group of settings"),

@@ -229,7 +229,7 @@ def _assignment(model: type[Settings], text: str, option: str) -> tuple[str, Any
     for read in (value, value_text, [value], [value_text]):
         if _fits(read, model.declared()[name].field.annotation):
             return name, tuple(read) if isinstance(read, list) else read
-    raise UsageError(f"{option} {name}: {_KIND}", hint=_KIND_HINT)
+    raise UsageError(f"{option} {name}: {_KIND}", hint=_kind_hint(model, name))
 
 
 def _without_zero(text: str) -> float | str:
@@ -255,12 +255,22 @@ def _read_toml(model: type[Settings], config: Path, text: str) -> Values:
         if value == "" and field.default in (None, ""):  # as init-config writes
             del values[name]
         elif not _fits(value, field.annotation):
-            raise UsageError(f"{name}: {_KIND}", where=config.name, hint=_KIND_HINT)
+            raise UsageError(f"{name}: {_KIND}", where=config.name, hint=_kind_hint(model, name))
     return values
 
 
 _KIND = "a value of the wrong type"
-_KIND_HINT = "clinveil init-config lists the settings with their defaults"
+_WANTED = {int: "a whole number", float: "a number", bool: "true or false", NoneType: ""}
+
+
+def _kind_hint(model: type[Settings], name: str) -> str:
+    """Return what a setting takes, as a hint."""
+    kind = model.declared()[name].field.annotation
+    parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    wanted = [_WANTED[part] for part in parts if part in _WANTED]
+    several = "a list" if any(get_origin(part) is tuple for part in parts) else "text"
+    named = " or ".join(filter(None, wanted)) or several
+    return f"write {named}; clinveil init-config lists the settings with their defaults"
 
 
 def _fits(value: Any, kind: Any) -> bool:
