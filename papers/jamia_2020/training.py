@@ -28,7 +28,7 @@ from clinveil.core import (
     seeded,
     words,
 )
-from clinveil.utility import Classifier, ClassifierInput, Predictions, choose, decided, log_loss
+from clinveil.utility import Classifier, ClassifierInput, Predictions, choose, decided
 from clinveil.vectors import Vectors
 from papers.jamia_2020.networks import NETWORKS, PAD, Network, optimizer
 
@@ -39,6 +39,15 @@ DIM = 100
 BATCH = 50
 LEAST = 5
 SCORED_AT_ONCE = 200
+
+
+def log_loss(truth: NDArray[Any], probabilities: Doubles) -> float:
+    """Return the mean -ln P of the true classes: (n,) numbers, or (n, n_classes) Booleans."""
+    if truth.ndim == 2:
+        right = np.where(truth, probabilities, 1 - probabilities)
+    else:
+        right = probabilities[np.arange(len(truth)), truth]
+    return float(-np.log(np.maximum(right, 1e-12)).mean())
 
 
 @dataclass(frozen=True)

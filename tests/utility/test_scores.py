@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from papers.jamia_2020.training import log_loss
 from sklearn.metrics import f1_score
 
-from clinveil.utility import Scores, choose, decided, log_loss
+from clinveil.utility import Scores, choose, decided
 from clinveil.utility.scores import THRESHOLDS, f1_sums, macro_f1, majority_of, micro_f1, score
 
 tables = st.integers(2, 12).flatmap(

@@ -112,11 +112,6 @@ class ContextModel:
             for name in LEVEL_ARRAYS:
                 yield f"{number}-{name}", getattr(level, name)
 
-    @property
-    def n_ngrams(self) -> int:
-        """Number of n-grams of all orders."""
-        return sum(level.tokens.size for level in self.levels)
-
 
 def save_context(model: ContextModel, folder: Path) -> None:
     """Write a model to a new private folder, without its own atomicity: it is part of a channel."""

@@ -34,7 +34,6 @@ from .scores import RELEASED as RELEASED
 from .scores import Scores as Scores
 from .scores import choose as choose
 from .scores import decided as decided
-from .scores import log_loss as log_loss
 from .split import MinHash as MinHash
 from .split import Signatures as Signatures
 from .split import group_folds as group_folds

@@ -219,15 +219,6 @@ def decided(probabilities: Doubles, threshold: float, *, several: bool) -> Class
     return probabilities >= threshold if several else probabilities.argmax(axis=1).astype(np.int64)
 
 
-def log_loss(truth: Classes, probabilities: Doubles) -> float:
-    """Return the mean -ln P of the true classes."""
-    if truth.ndim == 2:
-        right = np.where(truth, probabilities, 1 - probabilities)
-    else:
-        right = probabilities[np.arange(len(truth)), truth]
-    return float(-np.log(np.maximum(right, 1e-12)).mean())
-
-
 def majority_of(targets: Classes, n: int) -> Classes:
     """Return a constant guess for n notes: the most frequent class, or with several labels the k
     most frequent.

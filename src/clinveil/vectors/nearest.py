@@ -1,4 +1,4 @@
-"""Compute, write and read the table of nearest neighbours of a vocabulary."""
+"""Compute and write the table of nearest neighbours of a vocabulary."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core import InputError, atomic, private_folder, save_array
-from clinveil.vectors.files import read_array
 from clinveil.vectors.table import Neighbours, Vectors
 
-_KINDS = {"ids": np.int32, "similarities": np.float32, "eligible": np.bool_}
+_COLUMNS = ("ids", "similarities", "eligible")
 
 
 def neighbours(
@@ -55,7 +54,7 @@ def save_neighbours(table: Neighbours, path: Path) -> None:
     """
     with atomic(path) as folder:
         private_folder(folder)
-        for name in _KINDS:
+        for name in _COLUMNS:
             save_array(folder / f"{name}.npy", getattr(table, name))
         meta = {
             "schema": "clinveil.neighbours/1",
@@ -64,21 +63,3 @@ def save_neighbours(table: Neighbours, path: Path) -> None:
             "meta": dict(table.meta),
         }
         (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-
-
-def load_neighbours(path: Path) -> Neighbours:
-    """Read a table. Raises InputError with the name of the file if it is missing or malformed."""
-    columns = {name: read_array(path / f"{name}.npy", kind) for name, kind in _KINDS.items()}
-    file = path / "meta.json"
-    try:
-        meta = json.loads(file.read_text(encoding="utf-8"))
-        return Neighbours(
-            ids=columns["ids"],
-            similarities=columns["similarities"],
-            eligible=columns["eligible"],
-            meta=dict(meta["meta"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(
-            "cannot be read as the description of a neighbour table", where=file.name
-        ) from None

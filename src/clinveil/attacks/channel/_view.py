@@ -27,7 +27,6 @@ from clinveil.core import InputError, Ints, Key, Mask, lookup_form, word_spans, 
 from clinveil.corpus import TEXT, Corpus, Note, memory_corpus, rows, rows_with
 
 NOT_ALIGNED = "not aligned with its source"
-OUTSIDE = "outside the channel's vocabulary"
 PAIRS = 200
 MIN_KNOWN = 0.05
 EACH = 100
