@@ -190,6 +190,8 @@ def test_known_patients_are_a_file_a_frame_or_patients(tmp_path):
         deidentified(notes, key=42)
     with pytest.raises(UsageError, match="names cannot be of type int"):
         clinveil.attack.names([], 7)
+    with pytest.raises(UsageError, match="a name is not text"):
+        clinveil.attack.names([], {"p1": {"name": "Zyra"}})
     with pytest.raises(
         UsageError, match=r"patients cannot be of type DataFrame \(write it to a file"
     ):

@@ -337,5 +337,8 @@ def test_a_search_that_could_find_nothing_decides_nothing():
     assert set(outcomes(own("name", 0.4), own("phone", 0.0)).values()) == {"held"}
     # Without the original notes there is no control.
     assert set(outcomes(own("name", None), own("phone", None)).values()) == {"held"}
+    # Where no digit is written, no search is needed.
+    dropped = patient_gates([own("name", 0.0), own("phone", 0.0)], digits=False)
+    assert [gate.outcome for gate in dropped if gate.by_construction] == ["held"]
     found = outcomes(own("name", 0.0), own("phone", 0.0, count=3))
     assert sorted(found.values()) == ["not decided", "not held"]

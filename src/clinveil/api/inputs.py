@@ -137,11 +137,13 @@ def _names(people: Any, _: NoteRoles) -> Any:
         )
     if nw.dependencies.is_into_dataframe(people):
         people = known_patients(people)
+    hint = "pass a file, a frame, a dictionary id -> clinveil.Patient, or a list of full names"
     if not isinstance(people, Mapping | list | tuple):
-        hint = "pass a file, a frame, a dictionary id -> clinveil.Patient, or a list of full names"
         raise UsageError(f"names cannot be of type {type(people).__name__}", hint=hint)
     names = list(people.values()) if isinstance(people, Mapping) else people
     names = [getattr(person, "name", person) for person in names]
+    if not all(isinstance(name, str | list | tuple) for name in names):
+        raise UsageError("a name is not text", hint=hint)
     return [tuple(name.split()) if isinstance(name, str) else tuple(name) for name in names]
 
 

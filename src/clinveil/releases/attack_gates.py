@@ -349,7 +349,9 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
     controls = [finding.control for finding in own if finding.control is not None]
     if controls and not any(controls):
         gates = [
-            replace(one, undecided=True, meaning=NOWHERE) if one.within and one.finding else one
+            replace(one, undecided=True, meaning=NOWHERE)
+            if one.within and one.finding and not one.by_construction
+            else one
             for one in gates
         ]
     return gates

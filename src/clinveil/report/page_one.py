@@ -232,7 +232,8 @@ class FirstPage:
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record."""
     tested = [f for f in record.findings if f.value is not None]
-    useless = {f.measure for f in tested if is_no_evidence(f) or (f.low or f.value or 0.0) <= 0.0}
+    least = [(f, f.value if f.low is None else f.low) for f in tested]
+    useless = {f.measure for f, low in least if is_no_evidence(f) or (low or 0.0) <= 0.0}
     useful = {f.measure for f in tested} - useless
     verdict = record.verdict
     rows = [_row(answer, record) for answer in verdict.answers]
